@@ -1,0 +1,273 @@
+"""The values that flow through a training step, and the Protocols of the parts that make them.
+
+A step is seven stations, each a function of the values before it::
+
+    Prompt -> Rollout -> RewardTable -> Scores -> Advantages -> TokenCredit -> update
+
+Shape suffixes are part of a name: B responses, N prompts, G responses a prompt, K rewards, T response tokens, V vocabulary,
+D hidden width, L packed tokens.  This module imports no torch at run time, so that ``verifiers`` and ``tasks`` stay light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Message = Mapping[str, str]  # {"role": "user", "content": "..."}
+Finish = Literal["stop", "length"]
+Norm = Literal["none", "response", "token"]
+
+
+class CreditlibError(Exception):
+    """Something the user can mend. Entry points print its message alone, without a traceback."""
+
+
+class MissingDataError(CreditlibError):
+    """Data that a setting points at is absent or unreadable."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One question put to the policy.
+
+    Exactly one of `messages` (chat turns) and `text` (base models) is set; `reference` is whatever the task's verifier
+    needs to judge a response (gold SQL and database, constraints, gold calls).
+    """
+
+    id: str
+    task: str
+    messages: tuple[Message, ...] | None = None
+    text: str | None = None
+    reference: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.messages is None) == (self.text is None):
+            raise CreditlibError(f"prompt {self.id!r}: set either messages (chat turns) or text, not both and not neither")
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Responses sampled from the policy, exactly as sampled (token in, token out).
+
+    `group_B[b]` is the index into `prompts` that response b answers. Rows of one group need not be neighbours.
+    `sampler_logps_BT` is the full softmax at the sampling temperature; `sampler_mass_BT` is the probability that top-p/top-k
+    kept at that position (1 without truncation), so log p_truncated = logp - log mass.
+    """
+
+    prompts: tuple[Prompt, ...]
+    prompt_ids: tuple[tuple[int, ...], ...]  # N token sequences, one a prompt
+    group_B: Tensor  # (B,) int64
+    ids_BT: Tensor  # (B, T) int64, right padded
+    mask_BT: Tensor  # (B, T) bool, True on sampled tokens, the stop token included
+    texts: tuple[str, ...]  # B decoded responses, stop token removed
+    sampler_logps_BT: Tensor  # (B, T) float32, 0 outside the mask
+    sampler_mass_BT: Tensor  # (B, T) float32, 1 outside the mask
+    finish: tuple[Finish, ...]  # B; "length" = truncated
+    temperature: float = 1.0
+
+    @property
+    def lengths_B(self) -> Tensor:
+        """Number of sampled tokens of each response, (B,) int64."""
+        return self.mask_BT.sum(1)
+
+
+class Span(NamedTuple):
+    """Characters `start:end` of the response that a verifier read, and what part of the response they are."""
+
+    start: int
+    end: int
+    part: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One verifier's finding on one response for one reward.
+
+    `score` is NaN where the reward does not apply. `info` is the fact its verdict rests on, as a replay would tell the
+    policy (None: nothing to tell). `flags` are machine-readable codes that the trainer counts, above all problems of the data
+    (``"data:empty_gold"``) as opposed to errors of the policy.
+    """
+
+    score: float
+    reason: str = ""
+    info: str | None = None
+    spans: tuple[Span, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RewardTable:
+    """Rewards of one rollout. `kind_BK[b][k]` says what column k means in row b: usually the reward's name; in instruction
+    following the constraint's id, since there the columns are slots."""
+
+    names: tuple[str, ...]  # K
+    scores_BK: Tensor  # (B, K) float32, NaN = does not apply
+    kind_BK: tuple[tuple[str, ...], ...]
+    bounds_K2: Tensor  # (K, 2) declared minimum and maximum
+    checks: tuple[tuple[Check, ...], ...]  # B x K
+
+    @property
+    def valid_B(self) -> Tensor:
+        """Rows with at least one reward, (B,) bool. The others stay outside every statistic and the loss."""
+        return ~self.scores_BK.isnan().all(1)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Log-probabilities of the sampled tokens under the policy that sampled and under the reference, (B, T) float32."""
+
+    old_logps_BT: Tensor | None  # None: one update a rollout, so old = current, detached
+    ref_logps_BT: Tensor | None  # None: no KL term
+    hidden: Any = None  # handle to hidden states of the old-log-prob pass, for strategies that reuse them
+
+
+@dataclass(frozen=True)
+class Advantages:
+    """What a response earns from each reward, and an offset that belongs to no reward."""
+
+    by_reward_BK: Tensor
+    offset_B: Tensor
+
+    @property
+    def total_B(self) -> Tensor:
+        """Row sum plus offset, added in the same order as `TokenCredit.combine` adds, so that uniform credit is exact."""
+        columns = self.by_reward_BK.unbind(1)
+        total_B = columns[0]
+        for column_B in columns[1:]:
+            total_B = total_B + column_B
+        return total_B + self.offset_B
+
+
+@dataclass(frozen=True)
+class TokenCredit:
+    """Each token's advantage, S_t = sum_k A_k w_kt + offset + bonus_t, and how it came about. Always detached."""
+
+    weights_BKT: Tensor
+    advantages_BT: Tensor
+    bonus_BT: Tensor | None = None  # only methods that add (RED, P2T)
+    mean_one: bool = True  # does the method promise weights of mean one over the valid tokens
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def combine(
+        advantages: Advantages,
+        weights_BKT: Tensor,
+        mask_BT: Tensor,
+        *,
+        bonus_BT: Tensor | None = None,
+        mean_one: bool = True,
+        diagnostics: Mapping[str, float] | None = None,
+    ) -> TokenCredit:
+        """Build the token advantages from per-reward weights; zero outside the mask."""
+        by_reward_BK = advantages.by_reward_BK
+        total_BT = by_reward_BK[:, 0, None] * weights_BKT[:, 0]
+        for k in range(1, by_reward_BK.shape[1]):
+            total_BT = total_BT + by_reward_BK[:, k, None] * weights_BKT[:, k]
+        total_BT = total_BT + advantages.offset_B[:, None]
+        if bonus_BT is not None:
+            total_BT = total_BT + bonus_BT
+        total_BT = total_BT.masked_fill(~mask_BT, 0.0).detach()
+        return TokenCredit(weights_BKT.detach(), total_BT, bonus_BT, mean_one, diagnostics or {})
+
+
+# --------------------------------------------------------------------------- Protocols of the parts
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Judges responses. One column of the reward table for each of `reward_names`."""
+
+    @property
+    def reward_names(self) -> tuple[str, ...]: ...
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]: ...
+    def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
+        """One dict a (prompt, response) pair, with a Check for every reward name."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Task(Verifier, Protocol):
+    """What to ask and how to judge it. `tasks/text2sql.py` is the model to copy; `tasks/simple.py` wraps your own functions."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def eval_splits(self) -> tuple[str, ...]:
+        """Held-out splits, reported apart."""
+        ...
+
+    def prompts(self, split: str) -> Sequence[Prompt]:
+        """The prompts of ``"train"`` or of one of `eval_splits`, in a fixed order."""
+        ...
+
+    def target(self, prompt: Prompt) -> str:
+        """A response that earns every reward, for warm start (``python -m creditlib.sft``)."""
+        ...
+
+
+class AdvantageRule(Protocol):
+    """Turns rewards into per-reward advantages: a frozen dataclass, pure tensors in and out."""
+
+    @property
+    def norm(self) -> Norm: ...
+    def __call__(
+        self,
+        scores_BK: Tensor,
+        group_B: Tensor,
+        bounds_K2: Tensor | None = None,
+        kind_BK: Sequence[Sequence[str]] | None = None,
+    ) -> Advantages: ...
+
+
+class PolicyScorer(Protocol):
+    """Log-probabilities under the policy that sampled, without gradient."""
+
+    def logps(self, rollout: Rollout) -> Tensor:
+        """(B, T) float32 log-probs of the sampled tokens at the rollout's temperature, 0 outside the mask."""
+        ...
+
+
+class CreditContext(Protocol):
+    """All that a credit strategy may look at."""
+
+    @property
+    def rollout(self) -> Rollout: ...
+    @property
+    def table(self) -> RewardTable: ...
+    @property
+    def scores(self) -> Scores: ...
+    @property
+    def advantages(self) -> Advantages: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def total_steps(self) -> int: ...
+    @property
+    def policy(self) -> PolicyScorer | None: ...
+
+
+class CreditStrategy(Protocol):
+    """Spreads each reward's advantage over the tokens of the response: a frozen dataclass of hyperparameters."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the context must provide: any of ``"policy"``, ``"reward_model"``."""
+        ...
+
+    def assign(self, context: CreditContext) -> TokenCredit: ...
+
+
+class RolloutEngine(Protocol):
+    """Samples responses."""
+
+    def generate(self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False) -> Rollout:
+        """`samples` responses to each prompt. The random stream of a response is a function of the run's seed, `step`, the
+        prompt's id and the sample's index alone."""
+        ...
