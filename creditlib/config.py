@@ -1,0 +1,227 @@
+"""The schema of ``configs/``: every setting, its type and its bounds, checked before anything is loaded.
+
+`RunConfig.parse` takes the composed configuration as plain dictionaries and returns it as frozen, typed sections, or raises
+a `CreditlibError` that names the key, what was expected, what was found, and the nearest valid name.
+
+The sections `task`, `credit`, `advantage` and `loss` are open: their keys are the fields of the dataclass that the name (or
+`_target_`) stands for, so that a strategy from another package is checked like ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from creditlib.types import CreditlibError
+
+SectionT = TypeVar("SectionT", bound=BaseModel)
+Count = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Named(BaseModel):
+    """A registered part: its name, and its hyperparameters beside it. Those are checked against the part's own dataclass."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+    name: str
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class LoraConfig(Section):
+    r: Count = 16
+    alpha: Positive = 32.0
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    targets: str | list[str] = "all-linear"  # peft's target_modules
+
+
+class ModelConfig(Section):
+    name: Literal["tiny", "smollm2", "hf"] = "tiny"
+    path: str | None = None  # hub id, a folder, or a run folder; None: what `name` stands for
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16", "float64"] = "float32"
+    device: str = "auto"  # auto: cuda where there is one, else cpu
+    attention: Literal["sdpa", "eager"] = "sdpa"
+    lora: LoraConfig | None = None  # None: full fine-tuning (or the adapter found at `path`)
+    gradient_checkpointing: bool = False
+    trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def _path(self) -> Self:
+        if self.name == "hf" and not self.path:
+            raise ValueError("model=hf needs model.path (a hub id or a local folder)")
+        return self
+
+
+class PromptConfig(Section):
+    style: Literal["chat", "text"] = "chat"  # text: base models without a chat template
+    max_tokens: Count | None = None  # None: what the model's context leaves beside the response
+
+
+class RolloutConfig(Section):
+    name: Literal["hf"] = "hf"
+    temperature: Positive = 1.0
+    top_p: Share = 1.0
+    top_k: NonNegative = 0  # 0: no limit
+    max_tokens: Count = 128  # longest response
+    rows: Count = 256  # responses decoded at once
+
+
+class TrainerConfig(Section):
+    steps: NonNegative = 100  # rollouts
+    prompts_per_step: Count = 8
+    responses_per_prompt: Count = 8
+    epochs: Count = 1  # passes over each rollout
+    minibatches: Count = 1  # optimizer updates a pass; whole groups, never half a group
+    micro_batch: Count | None = None  # most responses in one forward and backward; None: all of the minibatch
+    packing: Literal["auto", "tree", "padded"] = "auto"
+    learning_rate: Positive = 1e-6
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: NonNegative = 0
+    betas: tuple[float, float] = Field(default=(0.9, 0.999), strict=False)
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    max_grad_norm: Positive | None = 1.0
+    dynamic_sampling: bool = False  # draw new prompts for groups in which no reward varies
+    max_resamples: Count = 4  # rounds of drawing, then train on what there is
+    mask_truncated: bool = False  # leave truncated responses out of the loss (and its denominators)
+    max_skipped_updates: Count = 5  # consecutive updates lost to NaN before the run stops
+    checkpoint_every: NonNegative = 25  # 0: only at the end
+    keep_checkpoints: Count = 2
+
+    @model_validator(mode="after")
+    def _whole_groups(self) -> Self:
+        if self.prompts_per_step % self.minibatches:
+            raise ValueError(
+                f"prompts_per_step={self.prompts_per_step} must be a multiple of minibatches={self.minibatches}"
+            )
+        return self
+
+
+class EvalConfig(Section):
+    splits: list[str] | None = None  # None: all held-out splits of the task
+    limit: NonNegative | None = 200  # questions a split, the same ones each time; None: all; 0: no evaluation
+    samples: Count = 1  # sampled responses a question, at the rollout's temperature
+    greedy: bool = True  # and one greedy response
+    every: NonNegative = 0  # steps; 0: before the first step and after the last
+
+
+class LogConfig(Section):
+    samples: NonNegative = 3  # responses shown in the table
+    every: Count = 10  # steps between tables
+    trackers: list[Literal["trackio", "tensorboard", "wandb"]] = []
+    progress: bool = True
+
+
+class RunFolder(Section):
+    dir: str
+
+
+class RunConfig(Section):
+    """One training run. `python -m creditlib.train --help` prints it with its groups."""
+
+    seed: NonNegative = 0
+    task: dict[str, Any]
+    credit: Named
+    advantage: Named
+    loss: Named
+    model: ModelConfig
+    prompt: PromptConfig = PromptConfig()
+    rollout: RolloutConfig
+    trainer: TrainerConfig
+    eval: EvalConfig = EvalConfig()
+    log: LogConfig = LogConfig()
+    run: RunFolder
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if "_target_" not in self.task:
+            raise ValueError("task needs _target_, the import path of its class (see configs/task/)")
+        return self
+
+    @staticmethod
+    def parse(config: Mapping[str, Any]) -> RunConfig:
+        return parse_section(RunConfig, config)
+
+
+class SftSettings(Section):
+    epochs: Count = 1
+    max_steps: NonNegative = 0  # 0: as many as the epochs need
+    minutes: Positive | None = None  # stop after this time, with the schedule fitted to it
+    batch: Count = 32  # prompts an update
+    micro_tokens: Count = 4096  # most tokens of one forward and backward
+    learning_rate: Positive = 1e-4
+    warmup_share: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    max_grad_norm: Positive = 1.0
+
+
+class SftConfig(Section):
+    """One warm start: completion-only cross-entropy on a task's reference responses."""
+
+    seed: NonNegative = 0
+    task: dict[str, Any]
+    model: ModelConfig
+    prompt: PromptConfig = PromptConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    sft: SftSettings
+    eval: EvalConfig = EvalConfig()
+    log: LogConfig = LogConfig()
+    run: RunFolder
+
+    @staticmethod
+    def parse(config: Mapping[str, Any]) -> SftConfig:
+        return parse_section(SftConfig, config)
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """`` Did you mean 'x'?`` where something is near, else the list of what there is."""
+    known = sorted(candidates)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    return f"Known: {', '.join(known)}." if known else ""
+
+
+def parse_section(schema: type[SectionT], values: Mapping[str, Any]) -> SectionT:
+    """Validate `values`; all problems in one message."""
+    try:
+        return schema.model_validate(dict(values))
+    except ValidationError as error:
+        lines = [_explain(schema, values, problem) for problem in error.errors()]
+        raise CreditlibError("the configuration has a problem:\n" + "\n".join(f"  {line}" for line in lines)) from None
+
+
+def _explain(schema: type[BaseModel], values: Mapping[str, Any], problem: Any) -> str:
+    location = [str(part) for part in problem["loc"]]
+    key = ".".join(location)
+    if problem["type"] == "extra_forbidden":
+        return f"{key}: no such setting. {nearest(location[-1], _fields_at(schema, location[:-1]))}"
+    if problem["type"] == "missing":
+        return f"{key}: is required and missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    found = problem.get("input")
+    return f"{key or 'config'}: {message}" + ("" if isinstance(found, Mapping | BaseModel) else f" (found {found!r})")
+
+
+def _fields_at(schema: type[BaseModel], path: list[str]) -> list[str]:
+    """Names of the settings of the section at `path`."""
+    for part in path:
+        annotation = schema.model_fields[part].annotation if part in schema.model_fields else None
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        inner = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+        if not inner:
+            return []
+        schema = inner[0]
+    return list(schema.model_fields)

@@ -1,0 +1,217 @@
+"""Log-probabilities of sampled tokens under a policy, with or without gradient.
+
+`Scorer` runs the prefix tree where the model allows it and plain padded rows where it does not; the numbers are the same.
+Hidden states come first, then the head in chunks (`creditlib.policy.head`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from creditlib.policy.head import Head, selected_logps
+from creditlib.policy.tree import Packed, PrefixTree, attention_bias, pack, pad
+from creditlib.types import CreditlibError, Rollout
+
+logger = logging.getLogger(__name__)
+
+Packing = Literal["auto", "tree", "padded"]
+
+
+@dataclass(frozen=True)
+class _Gather:
+    """Which flat hidden state predicts which token (M of them), and where (row, t) finds its result (M = nothing)."""
+
+    source_M: np.ndarray
+    target_M: np.ndarray
+    index_RT: np.ndarray
+
+
+class Scorer:
+    """Scores responses under `model` (a transformers causal LM, or a PEFT model around one).
+
+    Args:
+        model: the policy; trained in place elsewhere, here only called.
+        packing: ``tree`` shares prefixes, ``padded`` does not, ``auto`` takes the tree where it is right for this model.
+    """
+
+    def __init__(self, model: Any, packing: Packing = "auto") -> None:
+        base = model.get_base_model() if hasattr(model, "peft_config") else model
+        self.model = model
+        self.backbone: Any = getattr(base, base.base_model_prefix)
+        self.head = Head(base)
+        self.fallback_reason: str | None = None
+        with evaluating(model):
+            self._check_head(base)
+            if packing == "auto":
+                self.fallback_reason = tree_obstacle(base.config) or self._tree_mismatch()
+                packing = "padded" if self.fallback_reason else "tree"
+                if self.fallback_reason:
+                    logger.warning("padded scoring instead of the prefix tree: %s", self.fallback_reason)
+        self.packing = packing
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = self.backbone.device
+        return device
+
+    def forward(self, rollout: Rollout, rows: Sequence[int], *, entropy_grad: bool = False) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies of the responses `rows`, (R, T) each in the order of `rows`, 0 outside the mask.
+
+        At the rollout's temperature, over the full vocabulary. T is the rollout's width. Gradient flows unless it is off.
+        """
+        sequences, lengths = [], rollout.lengths_B.tolist()
+        group = rollout.group_B.tolist()
+        for row in rows:
+            response = rollout.ids_BT[row, : lengths[row]].tolist()
+            sequences.append((*rollout.prompt_ids[group[row]], *response))
+        responses = [lengths[row] for row in rows]
+        width = rollout.ids_BT.shape[1]
+        if self.packing == "tree":
+            packed, gather = self._tree(sequences, [group[row] for row in rows], responses, width)
+        else:
+            packed, gather = _padded(sequences, responses, width, self.device)
+        hidden_MD = self.hidden(packed).flatten(0, 1)[torch.from_numpy(gather.source_M).to(self.device)]
+        targets_M = torch.from_numpy(gather.target_M).to(self.device)
+        logps_M, entropy_M = selected_logps(
+            self.head, hidden_MD, targets_M, temperature=rollout.temperature, entropy_grad=entropy_grad
+        )
+        index_RT = torch.from_numpy(gather.index_RT).to(self.device)
+        nothing = logps_M.new_zeros(1)
+        return torch.cat([logps_M, nothing])[index_RT], torch.cat([entropy_M, nothing])[index_RT]
+
+    @torch.no_grad()
+    def logps(self, rollout: Rollout, micro_batch: int | None = None) -> Tensor:
+        """(B, T) log-probs of the whole rollout, in eval mode and without gradient."""
+        with evaluating(self.model):
+            out_BT = torch.zeros(rollout.ids_BT.shape, dtype=torch.float32, device=self.device)
+            for rows in micro_batches(rollout, range(len(rollout.texts)), micro_batch):
+                logps_RT, _ = self.forward(rollout, rows)
+                out_BT = out_BT.to(logps_RT.dtype)
+                out_BT[torch.tensor(rows, device=self.device)] = logps_RT
+        return out_BT
+
+    def hidden(self, packed: Packed) -> Tensor:
+        """(R, L, D) last hidden states."""
+        output = self.backbone(
+            input_ids=packed.ids_RL,
+            attention_mask=attention_bias(packed.mask, self.backbone.dtype),
+            position_ids=packed.positions_RL,
+            use_cache=False,
+        )
+        hidden_RLD: Tensor = output.last_hidden_state
+        return hidden_RLD
+
+    def _tree(
+        self, sequences: list[tuple[int, ...]], groups: list[int], responses: list[int], width: int
+    ) -> tuple[Packed, _Gather]:
+        members: dict[int, list[int]] = {}
+        for row, group in enumerate(groups):
+            members.setdefault(group, []).append(row)
+        trees = [PrefixTree.build([sequences[row] for row in own]) for own in members.values()]
+        packed = pack(trees, self.device)
+        sources, targets = [], []
+        index_RT = np.full((len(sequences), width), -1)
+        for tree, own, offset in zip(trees, members.values(), packed.row_offsets, strict=True):
+            # Every token of a response is one node of the tree, scored once however many responses hold it.
+            ends = [path[len(path) - responses[row] :] for row, path in zip(own, tree.paths, strict=True)]
+            nodes, inverse = np.unique(np.concatenate(ends), return_inverse=True)
+            first = sum(len(part) for part in sources)
+            at = 0
+            for row in own:
+                index_RT[row, : responses[row]] = first + inverse[at : at + responses[row]]
+                at += responses[row]
+            sources.append(offset + tree.parent_L[nodes])
+            targets.append(tree.ids_L[nodes])
+        source_M = np.concatenate(sources)
+        index_RT[index_RT < 0] = len(source_M)
+        return packed, _Gather(source_M, np.concatenate(targets), index_RT)
+
+    def _check_head(self, base: Any) -> None:
+        """Hidden states through `Head` must be the model's own logits, or every log-prob would be silently wrong."""
+        ids = torch.arange(4, device=self.device)[None] % base.config.get_text_config().vocab_size
+        with torch.no_grad():
+            want = base(input_ids=ids, use_cache=False).logits
+            have = self.head(self.hidden(pad(ids.tolist(), self.device)))
+        if not torch.allclose(want.float(), have.float(), rtol=1e-2, atol=1e-2):
+            raise CreditlibError(
+                f"{type(base).__name__} does something to its logits after the output layer that creditlib does not know "
+                f"(largest difference {(want - have).abs().max():.3g}); please report the model's name"
+            )
+
+    def _tree_mismatch(self) -> str | None:
+        """Try a small tree against the same sequences alone; None if they agree."""
+        vocab = self.backbone.config.get_text_config().vocab_size
+        stem = [(7 * i + 3) % vocab for i in range(6)]
+        sequences = [[*stem, (11 * i + j) % vocab, (5 * i + 3 * j) % vocab, (i + j) % vocab] for i, j in ((1, 2), (3, 5), (1, 6))]
+        tree = PrefixTree.build(sequences)
+        try:
+            with torch.no_grad():
+                packed = self.hidden(pack([tree], self.device))[0].double()
+                alone = self.hidden(pad(sequences, self.device)).double()
+        except (TypeError, ValueError, RuntimeError) as error:
+            return f"{type(self.backbone).__name__} takes no 4-D attention mask ({error})"
+        together = torch.stack([packed[torch.from_numpy(path).to(self.device)] for path in tree.paths])
+        difference = ((together - alone).norm() / alone.norm()).item()
+        tolerance = 1e-4 if self.backbone.dtype in (torch.float32, torch.float64) else 5e-2
+        if not difference <= tolerance:
+            return f"{type(self.backbone).__name__} gave other numbers for a packed tree (relative difference {difference:.1e})"
+        return None
+
+
+def _padded(
+    sequences: list[tuple[int, ...]], responses: list[int], width: int, device: torch.device
+) -> tuple[Packed, _Gather]:
+    packed = pad(sequences, device)
+    sources, targets = [], []
+    index_RT = np.full((len(sequences), width), sum(responses))
+    at = 0
+    for row, (sequence, length) in enumerate(zip(sequences, responses, strict=True)):
+        start = len(sequence) - length
+        sources.append(packed.row_offsets[row] + np.arange(start - 1, len(sequence) - 1))
+        targets.append(np.asarray(sequence[start:], np.int64))
+        index_RT[row, :length] = np.arange(at, at + length)
+        at += length
+    return packed, _Gather(np.concatenate(sources), np.concatenate(targets), index_RT)
+
+
+def tree_obstacle(config: Any) -> str | None:
+    """Why the prefix tree would be wrong for models of this configuration, or None if nothing speaks against it."""
+    text = config.get_text_config()
+    special = sorted(set(getattr(text, "layer_types", None) or []) - {"full_attention"})
+    if special:
+        return f"{config.model_type} has {', '.join(special)} layers"
+    if not getattr(text, "layer_types", None) and getattr(text, "sliding_window", None):
+        return f"{config.model_type} attends within a sliding window of {text.sliding_window} tokens"
+    if getattr(text, "alibi", False):
+        return f"{config.model_type} takes positions from the attention mask (ALiBi)"
+    if config._attn_implementation not in ("sdpa", "eager"):
+        return f"attention implementation {config._attn_implementation} takes no 4-D mask"
+    return None
+
+
+def micro_batches(rollout: Rollout, rows: Sequence[int], size: int | None) -> Iterator[list[int]]:
+    """`rows` in pieces of at most `size` responses, groups kept together as far as that allows."""
+    group = rollout.group_B.tolist()
+    ordered = sorted(rows, key=lambda row: group[row])
+    step = size or len(ordered)
+    for start in range(0, len(ordered), step):
+        yield ordered[start : start + step]
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Eval mode (no dropout) inside, the former mode after."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
