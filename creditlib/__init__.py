@@ -1,0 +1,40 @@
+"""Multi-reward RL post-training of language models with token-level credit.
+
+``creditlib.run`` does from Python what ``python -m creditlib.train`` does in a shell. Importing this package
+loads no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from creditlib.types import CreditlibError
+
+if TYPE_CHECKING:
+    from creditlib.config import RunConfig
+    from creditlib.types import Task
+
+__version__ = "0.1.0"
+__all__ = ["CreditlibError", "__version__", "run"]
+
+
+def run(
+    config: RunConfig | Sequence[str] | Mapping[str, Any] = (), *, task: Task | None = None
+) -> dict[str, Any]:
+    """Train a policy, and return the run's summary.
+
+    Args:
+        config: Settings as on the command line (``["task=text2sql", "trainer.steps=5"]``), or as a mapping
+            (``{"task": "text2sql", "trainer.steps": 5}``), or a composed configuration.
+        task: A task of your own, ready made; then ``config`` needs to choose none.
+
+    Raises:
+        CreditlibError: Something in the settings, the data or the model that you can mend; the message says
+            how.
+    """
+    from creditlib import cli, train
+    from creditlib.config import RunConfig
+
+    composed = config if isinstance(config, RunConfig) else cli.compose(config, task)
+    return train.train(composed, task)

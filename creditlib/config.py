@@ -1,19 +1,21 @@
 """The schema of ``configs/``: every setting, its type and its bounds, checked before anything is loaded.
 
-`RunConfig.parse` takes the composed configuration as plain dictionaries and returns it as frozen, typed sections, or raises
-a `CreditlibError` that names the key, what was expected, what was found, and the nearest valid name.
+`RunConfig.parse` takes the composed configuration as plain dictionaries and returns it as frozen, typed
+sections, or raises a `CreditlibError` that names the key, what was expected, what was found, and the nearest
+valid name.
 
-The sections `task`, `credit`, `advantage` and `loss` are open: their keys are the fields of the dataclass that the name (or
-`_target_`) stands for, so that a strategy from another package is checked like ours.
+The sections `task`, `credit`, `advantage` and `loss` are open: their keys are the fields of the dataclass
+that the name (or `_target_`) stands for, so that a strategy from another package is checked like ours.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from creditlib.types import CreditlibError
 
@@ -29,7 +31,9 @@ class Section(BaseModel):
 
 
 class Named(BaseModel):
-    """A registered part: its name, and its hyperparameters beside it. Those are checked against the part's own dataclass."""
+    """A registered part: its name, and its hyperparameters beside it. Those are checked against the part's
+    own dataclass.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
     name: str
@@ -103,8 +107,11 @@ class TrainerConfig(Section):
     def _whole_groups(self) -> Self:
         if self.prompts_per_step % self.minibatches:
             raise ValueError(
-                f"prompts_per_step={self.prompts_per_step} must be a multiple of minibatches={self.minibatches}"
+                f"prompts_per_step={self.prompts_per_step} must be a multiple of "
+                f"minibatches={self.minibatches}"
             )
+        if self.warmup_steps > self.steps > 0:
+            raise ValueError(f"warmup_steps={self.warmup_steps} must not be more than steps={self.steps}")
         return self
 
 
@@ -198,30 +205,34 @@ def parse_section(schema: type[SectionT], values: Mapping[str, Any]) -> SectionT
     try:
         return schema.model_validate(dict(values))
     except ValidationError as error:
-        lines = [_explain(schema, values, problem) for problem in error.errors()]
-        raise CreditlibError("the configuration has a problem:\n" + "\n".join(f"  {line}" for line in lines)) from None
+        raise CreditlibError("\n".join(explain(schema, problem) for problem in error.errors())) from None
 
 
-def _explain(schema: type[BaseModel], values: Mapping[str, Any], problem: Any) -> str:
+def explain(schema: type[BaseModel], problem: ErrorDetails, section: str = "") -> str:
+    """One of pydantic's findings in our words: the key (under `section`), what is wrong, and what to write
+    instead.
+    """
     location = [str(part) for part in problem["loc"]]
-    key = ".".join(location)
+    key = ".".join([section, *location] if section else location)
     if problem["type"] == "extra_forbidden":
-        return f"{key}: no such setting. {nearest(location[-1], _fields_at(schema, location[:-1]))}"
+        return f"{key}: no such setting. {nearest(location[-1], _settings_at(schema, location[:-1]))}"
     if problem["type"] == "missing":
         return f"{key}: is required and missing"
     message = problem["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
-    found = problem.get("input")
-    return f"{key or 'config'}: {message}" + ("" if isinstance(found, Mapping | BaseModel) else f" (found {found!r})")
+    found = problem["input"]
+    if isinstance(found, Mapping):  # a rule over several settings: its message names them
+        return f"{key}: {message}" if key else message
+    return f"{key}: {message} (found {found!r})"
 
 
-def _fields_at(schema: type[BaseModel], path: list[str]) -> list[str]:
+def _settings_at(schema: type[BaseModel], path: list[str]) -> list[str]:
     """Names of the settings of the section at `path`."""
     for part in path:
         annotation = schema.model_fields[part].annotation if part in schema.model_fields else None
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        inner = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
-        if not inner:
+        inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+        sections = [kind for kind in inner if issubclass(kind, BaseModel)]
+        if not sections:
             return []
-        schema = inner[0]
+        schema = sections[0]
     return list(schema.model_fields)

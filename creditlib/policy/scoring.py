@@ -67,21 +67,47 @@ class Scorer:
 
         At the rollout's temperature, over the full vocabulary. T is the rollout's width. Gradient flows unless it is off.
         """
-        sequences, lengths = [], rollout.lengths_B.tolist()
-        group = rollout.group_B.tolist()
-        for row in rows:
-            response = rollout.ids_BT[row, : lengths[row]].tolist()
-            sequences.append((*rollout.prompt_ids[group[row]], *response))
-        responses = [lengths[row] for row in rows]
-        width = rollout.ids_BT.shape[1]
+        lengths, group = rollout.lengths_B.tolist(), rollout.group_B.tolist()
+        sequences = [
+            (*rollout.prompt_ids[group[row]], *rollout.ids_BT[row, : lengths[row]].tolist()) for row in rows
+        ]
+        return self.forward_sequences(
+            sequences,
+            [lengths[row] for row in rows],
+            [group[row] for row in rows],
+            width=rollout.ids_BT.shape[1],
+            temperature=rollout.temperature,
+            entropy_grad=entropy_grad,
+        )
+
+    def forward_sequences(
+        self,
+        sequences: Sequence[Sequence[int]],
+        responses: Sequence[int],
+        trees: Sequence[int],
+        *,
+        width: int,
+        temperature: float = 1.0,
+        entropy_grad: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies of the last `responses[r]` tokens of each sequence, (R, width) each.
+
+        Args:
+            sequences: token ids, prompt and response.
+            responses: length of each response.
+            trees: sequences with the same number share one prefix tree (they need have nothing in common).
+            width: columns of the result.
+            temperature: divides the logits.
+            entropy_grad: whether the entropy gets a gradient.
+        """
         if self.packing == "tree":
-            packed, gather = self._tree(sequences, [group[row] for row in rows], responses, width)
+            packed, gather = self._tree(sequences, trees, responses, width)
         else:
             packed, gather = _padded(sequences, responses, width, self.device)
         hidden_MD = self.hidden(packed).flatten(0, 1)[torch.from_numpy(gather.source_M).to(self.device)]
         targets_M = torch.from_numpy(gather.target_M).to(self.device)
         logps_M, entropy_M = selected_logps(
-            self.head, hidden_MD, targets_M, temperature=rollout.temperature, entropy_grad=entropy_grad
+            self.head, hidden_MD, targets_M, temperature=temperature, entropy_grad=entropy_grad
         )
         index_RT = torch.from_numpy(gather.index_RT).to(self.device)
         nothing = logps_M.new_zeros(1)
@@ -110,7 +136,7 @@ class Scorer:
         return hidden_RLD
 
     def _tree(
-        self, sequences: list[tuple[int, ...]], groups: list[int], responses: list[int], width: int
+        self, sequences: Sequence[Sequence[int]], groups: Sequence[int], responses: Sequence[int], width: int
     ) -> tuple[Packed, _Gather]:
         members: dict[int, list[int]] = {}
         for row, group in enumerate(groups):
@@ -167,7 +193,7 @@ class Scorer:
 
 
 def _padded(
-    sequences: list[tuple[int, ...]], responses: list[int], width: int, device: torch.device
+    sequences: Sequence[Sequence[int]], responses: Sequence[int], width: int, device: torch.device
 ) -> tuple[Packed, _Gather]:
     packed = pad(sequences, device)
     sources, targets = [], []

@@ -1,0 +1,58 @@
+"""Verdicts a second of the SQL verifier: every Spider dev gold judged against itself.
+
+    CREDITLIB_DATA=<data folder> python -m benchmarks.sql_verdicts [--workers 2] [--repeats 5]
+
+`cold` includes starting the workers and running every gold; `warm` is the best of the repeats, with golds
+cached, as in training after the first epoch. The queries of one batch are all different, since the verifier
+runs equal ones once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+from creditlib.types import MissingDataError
+from verifiers.sql import Job, SqlVerifier
+
+
+def spider_jobs(folder: Path) -> list[Job]:
+    """One right response for each question of Spider's dev set."""
+    try:
+        examples = json.loads((folder / "dev.json").read_text())
+    except OSError as error:
+        raise MissingDataError(
+            f"no Spider data: {error}; set CREDITLIB_DATA to the folder above text2sql/spider"
+        ) from error
+    jobs = []
+    for i, example in enumerate(examples):
+        database = folder / "database" / example["db_id"] / f"{example['db_id']}.sqlite"
+        jobs.append(Job(f"<sql>{example['query']} -- {i}</sql>", str(database), example["query"]))
+    return jobs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    jobs = spider_jobs(Path(os.environ.get("CREDITLIB_DATA", ".")) / "text2sql" / "spider")
+    seconds = []
+    with SqlVerifier(workers=options.workers) as verifier:
+        for _ in range(1 + options.repeats):
+            start = time.perf_counter()
+            checks = verifier.check_many(jobs)
+            seconds.append(time.perf_counter() - start)
+    wrong = sum(check["execution"].score != 1 for check in checks)
+    print(f"{len(jobs)} verdicts, {options.workers} workers, {wrong} not 1")
+    print(f"cold {len(jobs) / seconds[0]:8,.0f} verdicts/s")
+    print(f"warm {len(jobs) / min(seconds[1:]):8,.0f} verdicts/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""From arguments to composed settings: Hydra puts ``configs/`` together, and a sweep becomes its jobs.
+
+Choices of a group's option (``credit=mrtpo``) go to Hydra. Settings (``trainer.steps=3``) are written into
+what Hydra composed and left to the schema to judge, so that a key which does not exist is always told with
+its nearest valid name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from creditlib import registry
+from creditlib.config import nearest
+from creditlib.types import CreditlibError
+
+Values = dict[str, Any]
+
+OPEN_SECTIONS = ("task", "credit", "advantage", "loss", "objective")  # their settings are those of a class
+
+
+class Job(NamedTuple):
+    """One run of a sweep, or the only one."""
+
+    label: str  # what sets it apart in the sweep, "credit=mrtpo,seed=1"; empty without a sweep
+    values: Values
+
+
+class Setting(NamedTuple):
+    key: str  # dotted
+    value: Any
+    merge: bool = True  # False: a mapping replaces what stands there
+
+
+@dataclass
+class Request:
+    """What was asked for, sorted by who deals with it."""
+
+    choices: list[str] = field(default_factory=list)  # overrides of the defaults list, for Hydra
+    parts: list[Setting] = field(default_factory=list)  # chosen parts that have no file in configs/
+    settings: list[Setting] = field(default_factory=list)
+
+
+def configs_folder() -> Path:
+    """Our own ``configs/``: inside the package when installed from a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "configs", package.parent / "configs"):
+        if (folder / "train.yaml").is_file():
+            return folder
+    raise CreditlibError(
+        f"creditlib's configs/ is neither in {package} nor beside it: install creditlib again"
+    )
+
+
+def groups(folders: Sequence[Path]) -> list[str]:
+    """Names of the config groups."""
+    return sorted({path.name for folder in folders for path in folder.iterdir() if path.is_dir()})
+
+
+def options(group: str, folders: Sequence[Path]) -> list[str]:
+    """What ``group=`` can be: the group's files, and the registered parts that need no file."""
+    files = {path.stem for folder in folders for path in (folder / group).glob("*.yaml")}
+    registered = registry.names(group) if group in registry.BUILT_IN else ()
+    return sorted(files | set(registered))
+
+
+def compose_jobs(
+    name: str, arguments: Sequence[str], *, multirun: bool = False, folder: str | None = None
+) -> list[Job]:
+    """Compose ``configs/<name>.yaml`` with arguments in Hydra's grammar: one job, or all those of a sweep.
+
+    Args:
+        name: The top configuration: ``train``, ``sft``, ...
+        arguments: ``key=value``, ``+key=value`` or ``~key``.
+        multirun: Make ``key=a,b`` and ``key=range(0,3)`` a job each.
+        folder: A folder with config groups of the user's own, read beside ours.
+
+    Raises:
+        CreditlibError: An argument that cannot be read, an unknown option, an interpolation that leads
+            nowhere.
+    """
+    folders = _folders(folder)
+    parsed = [_parse(argument) for argument in arguments]
+    swept = [override for override in parsed if override.is_sweep_override()]
+    fixed = [override for override in parsed if not override.is_sweep_override()]
+    if swept and not multirun:
+        raise CreditlibError(
+            f"{swept[0].input_line}: several values make a sweep, which needs -m "
+            "(write a list as [a,b], and a text with a comma in quotes)"
+        )
+    jobs = []
+    for chosen in itertools.product(*(_sweep_values(override) for override in swept)):
+        overrides = fixed + [_parse(argument) for argument in chosen]
+        jobs.append(Job(",".join(chosen), _compose(name, _sort(overrides, folders), folders)))
+    return _own_folders(jobs)
+
+
+def compose_one(
+    name: str, config: Sequence[str] | Mapping[str, Any], sections: Mapping[str, Any] | None = None
+) -> Values:
+    """Compose from Python: arguments, or a mapping such as ``{"task": "text2sql", "trainer.steps": 5}``.
+
+    A text under a group's name chooses an option. A mapping is merged into its section, but replaces it where
+    it says which part it is for (has `name` or `_target_`); those in `sections` always replace.
+    """
+    folders = _folders(None)
+    if isinstance(config, Mapping):
+        request = _sort_mapping(config, folders)
+    else:
+        request = _sort([_parse(argument) for argument in config], folders)
+    request.settings += [Setting(key, value, merge=False) for key, value in (sections or {}).items()]
+    return _compose(name, request, folders)
+
+
+def save_config(config: BaseModel, path: Path) -> None:
+    """Write the composed configuration as YAML that `load_config` reads back."""
+    path.write_text(OmegaConf.to_yaml(OmegaConf.create(config.model_dump(mode="json"))), encoding="utf-8")
+
+
+def load_config(path: Path) -> Values:
+    """Read a saved configuration, for the schema to parse."""
+    try:
+        values = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    except (OSError, ValueError, YAMLError, OmegaConfBaseException) as error:
+        raise CreditlibError(f"cannot read the configuration {path}: {error}") from error
+    if not isinstance(values, dict):
+        raise CreditlibError(f"{path} is no configuration: expected named settings, found a list")
+    return {str(key): value for key, value in values.items()}
+
+
+# --------------------------------------------------------------------------- inside
+
+
+def _folders(extra: str | None) -> list[Path]:
+    ours = configs_folder()
+    if extra is None:
+        return [ours]
+    path = Path(extra).expanduser().resolve()
+    if not path.is_dir():
+        raise CreditlibError(f"--config-dir {extra}: no such folder")
+    return [ours, path]
+
+
+def _parse(argument: str) -> Override:
+    try:
+        override = OverridesParser.create().parse_override(argument)
+    except HydraException as error:
+        reason = str(error).splitlines()[0]
+        raise CreditlibError(
+            f"cannot read the argument {argument!r}: expected key=value ({reason})"
+        ) from None
+    if override.key_or_group.partition(".")[0] == "hydra":
+        raise CreditlibError(f"{argument}: Hydra's own settings are not used here; see --help for what is")
+    return override
+
+
+def _sweep_values(override: Override) -> list[str]:
+    if not (override.is_choice_sweep() or override.is_range_sweep()):
+        raise CreditlibError(
+            f"{override.input_line}: a sweep needs listed values, as in seed=0,1 or seed=range(0,3)"
+        )
+    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+
+
+def _sort(overrides: Iterable[Override], folders: Sequence[Path]) -> Request:
+    known, request = groups(folders), Request()
+    for override in overrides:
+        key, value = override.key_or_group, override.value()
+        if override.is_delete() or override.package is not None:
+            request.choices.append(str(override.input_line))
+        elif key in known and isinstance(value, str):
+            _choose(request, key, value, folders)
+        else:
+            request.settings.append(_setting(key, value))
+    return request
+
+
+def _sort_mapping(config: Mapping[str, Any], folders: Sequence[Path]) -> Request:
+    known, request = groups(folders), Request()
+    for key, value in config.items():
+        if key in known and isinstance(value, str):
+            _choose(request, key, value, folders)
+        else:
+            request.settings.append(_setting(key, value))
+    return request
+
+
+def _setting(key: str, value: Any) -> Setting:
+    names_a_part = isinstance(value, Mapping) and bool({"name", "_target_"} & value.keys())
+    belongs_to_a_part = key.startswith(tuple(f"{section}." for section in OPEN_SECTIONS))
+    return Setting(key, value, merge=not (names_a_part or belongs_to_a_part))
+
+
+def _choose(request: Request, group: str, option: str, folders: Sequence[Path]) -> None:
+    known = options(group, folders)
+    if option not in known:
+        raise CreditlibError(f"{group}={option}: no such option. {nearest(option, known)}")
+    if any((folder / group / f"{option}.yaml").is_file() for folder in folders):
+        request.choices.append(f"{group}={option}")
+    else:
+        request.choices.append(f"~{group}")
+        request.parts.append(Setting(group, {"name": option}, merge=False))
+
+
+def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
+    search = [f"hydra.searchpath=[{','.join(folder.as_uri() for folder in folders[1:])}]"]
+    try:
+        with _hydra(folders[0]):
+            composed = hydra.compose(name, overrides=[*search, *request.choices])
+        OmegaConf.set_struct(composed, False)
+        for key, value, merge in (*request.parts, *request.settings):
+            OmegaConf.update(composed, key, value, merge=merge, force_add=True)
+        values = OmegaConf.to_container(composed, resolve=True)
+    except (HydraException, YAMLError, OmegaConfBaseException) as error:
+        reason = " ".join(str(error).split())
+        raise CreditlibError(f"cannot compose the configuration: {reason}") from None
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
+@contextmanager
+def _hydra(folder: Path) -> Iterator[None]:
+    """Hydra's compose over `folder`, leaving alone a Hydra application that may have called us."""
+    state = GlobalHydra.instance()
+    outer, state.hydra = state.hydra, None
+    try:
+        with hydra.initialize_config_dir(str(folder), version_base="1.3", job_name="creditlib"):
+            yield
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
+def _own_folders(jobs: list[Job]) -> list[Job]:
+    """Give each job of a sweep a run folder of its own: under the common one, where the configured ones are
+    not distinct.
+    """
+    folders = [_run_folder(job) for job in jobs]
+    if None in folders or len(set(folders)) == len(jobs):
+        return jobs
+    for job, folder in zip(jobs, folders, strict=True):
+        label = re.sub(r"[^\w.,=+-]", "_", job.label)
+        job.values["run"]["dir"] = f"{folder}/{label}"
+    if len({_run_folder(job) for job in jobs}) < len(jobs):
+        raise CreditlibError("two jobs of the sweep are the same: " + " ".join(job.label for job in jobs))
+    return jobs
+
+
+def _run_folder(job: Job) -> str | None:
+    run = job.values.get("run")
+    return run.get("dir") if isinstance(run, dict) else None

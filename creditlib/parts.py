@@ -1,0 +1,151 @@
+"""The open sections of a configuration: is the named part there, does it take these settings, is it ours?
+
+`task`, `credit`, `advantage` and `loss` take the fields of whatever class they name as their settings.
+`check_parts` looks at the classes alone, before data or a model is loaded; `build_task` makes the task.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from creditlib import registry
+from creditlib.config import Named, explain, nearest
+from creditlib.types import CreditlibError, Task
+
+OUR_PACKAGES = ("tasks", "verifiers")
+
+
+def check_parts(config: BaseModel, *, task: bool = True) -> None:
+    """Check the open sections of `config` against the classes that they name (the task's unless it is made
+    already).
+
+    Raises:
+        CreditlibError: An unknown part, an unknown setting, a setting of the wrong type or outside its
+            bounds; all of them.
+    """
+    problems = []
+    for group, section in config:
+        try:
+            if isinstance(section, Named):
+                registry.build(group, section.name, **section.hyperparameters)
+            elif group == "task" and task:
+                _check_task(find_task(section["_target_"]), section)
+        except CreditlibError as error:
+            problems.append(str(error))
+    if problems:
+        raise CreditlibError("\n".join(problems))
+
+
+def build_task(section: Mapping[str, Any]) -> Task:
+    """Make the task that ``task._target_`` names; this is where its data is read."""
+    target = find_task(section["_target_"])
+    task = target(**_task_settings(target, section))
+    if not isinstance(task, Task):
+        missing = [name for name in dir(Task) if not name.startswith("_") and not hasattr(task, name)]
+        raise CreditlibError(
+            f"task._target_={section['_target_']} is not a task: it lacks {', '.join(missing)}"
+        )
+    return task
+
+
+def find_task(target: str) -> type:
+    """The class at an import path such as ``tasks.text2sql.Text2SQL``."""
+    module_name, _, class_name = target.rpartition(".")
+    top = module_name.partition(".")[0]
+    if top in OUR_PACKAGES:
+        for package in OUR_PACKAGES:
+            refuse_foreign(package)
+    try:
+        module = importlib.import_module(module_name)
+    except ValueError:
+        raise CreditlibError(f"task._target_={target}: expected package.module.Class") from None
+    except ModuleNotFoundError as error:
+        raise CreditlibError(
+            f"task._target_={target}: cannot import {module_name} (no module named {error.name!r}). "
+            "A module of your own must be in an installed package or in a folder on PYTHONPATH"
+        ) from error
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise CreditlibError(
+            f"task._target_={target}: {module_name} has no class {class_name}. {nearest(class_name, classes)}"
+        )
+    return found
+
+
+def refuse_foreign(package: str) -> None:
+    """Stop where `package` (``tasks`` or ``verifiers``) is not the one that came with creditlib.
+
+    Both names are common: another distribution may stand before ours on ``sys.path``, or may have been
+    installed over ours.
+    """
+    ours = Path(__file__).resolve().parent.parent / package
+    spec = importlib.util.find_spec(package)
+    places = [Path(place).resolve() for place in (spec.submodule_search_locations or ())] if spec else []
+    found = places[0] if places else (spec.origin if spec else "nothing")
+    other = _other_owner(package, ours)
+    if found == ours and other is None:
+        return
+    raise CreditlibError(
+        f"creditlib needs its own package {package!r}, {ours}, but `import {package}` finds {found}"
+        + (f", into which {other} was installed" if other else "")
+        + ".\n  Use an environment without the other package, or take its folder off PYTHONPATH and out of "
+        "the working folder.\n  Where both are installed: uninstall the other, then "
+        "pip install --force-reinstall --no-deps creditlib"
+    )
+
+
+def _check_task(target: type, section: Mapping[str, Any]) -> None:
+    """Names and types of the task's settings, as its class takes them. Through JSON, in which lists stand for
+    tuples.
+    """
+    strict = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+    schema = create_model(target.__name__, __config__=strict, **_fields(target))  # type: ignore[call-overload]
+    try:
+        schema.model_validate_json(json.dumps(_task_settings(target, section)))
+    except TypeError as error:
+        raise CreditlibError(f"task: settings are numbers, texts, lists and mappings ({error})") from None
+    except ValidationError as error:
+        raise CreditlibError(
+            "\n".join(explain(schema, problem, "task") for problem in error.errors())
+        ) from None
+
+
+def _fields(part: type) -> dict[str, tuple[Any, Any]]:
+    """Name -> (type, ``...`` where required) of what `part` takes, in pydantic's way of writing it."""
+    try:
+        hints = typing.get_type_hints(part if dataclasses.is_dataclass(part) else part.__init__)  # type: ignore[misc]
+    except NameError:  # types imported for type checkers alone: then only the names are checked
+        hints = {}
+    return {
+        name: (hints.get(name, Any), ... if parameter.default is parameter.empty else None)
+        for name, parameter in inspect.signature(part).parameters.items()
+    }
+
+
+def _task_settings(target: type, section: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for the task's class; `name` labels the section, and is a setting only where the class takes
+    it.
+    """
+    left_out = {"_target_"} if "name" in _fields(target) else {"_target_", "name"}
+    return {key: value for key, value in section.items() if key not in left_out}
+
+
+def _other_owner(package: str, ours: Path) -> str | None:
+    """The other distribution that put files into our installed `package`, if any."""
+    for name in importlib.metadata.packages_distributions().get(package, ()):
+        distribution = importlib.metadata.distribution(name)
+        if name != "creditlib" and Path(str(distribution.locate_file(package))).resolve() == ours:
+            return f"{name} {distribution.version}"
+    return None

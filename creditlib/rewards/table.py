@@ -1,0 +1,79 @@
+"""From a verifier's findings to the reward table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from creditlib.types import Check, CreditlibError, RewardTable, Rollout, Verifier
+
+NOT_APPLICABLE = Check(math.nan, "does not apply to this prompt")
+
+
+def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
+    """Judge every response of the rollout.
+
+    A reward that a response has no finding for is NaN. A score that is infinite, or outside the declared bounds, is the
+    verifier's fault and raises `CreditlibError`, since group statistics would spread it over other responses.
+    """
+    names = verifier.reward_names
+    prompts = [rollout.prompts[group] for group in rollout.group_B.tolist()]
+    findings = verifier.verify(prompts, list(rollout.texts))
+    if len(findings) != len(prompts):
+        raise CreditlibError(f"the verifier returned {len(findings)} findings for {len(prompts)} responses")
+    for prompt, finding in zip(prompts, findings, strict=True):
+        _check(prompt.id, finding, names, verifier.bounds)
+    checks = tuple(tuple(finding.get(name, NOT_APPLICABLE) for name in names) for finding in findings)
+    scores_BK = torch.tensor([[check.score for check in row] for row in checks], dtype=torch.float32)
+    bounds_K2 = torch.tensor([verifier.bounds[name] for name in names], dtype=torch.float32)
+    return RewardTable(names, scores_BK.view(len(prompts), len(names)), tuple(names for _ in prompts), bounds_K2, checks)
+
+
+def _check(
+    prompt: str, finding: Mapping[str, Check], names: Sequence[str], bounds: Mapping[str, tuple[float, float]]
+) -> None:
+    if unknown := set(finding) - set(names):
+        raise CreditlibError(f"prompt {prompt!r}: the verifier scored {sorted(unknown)}, declared are {list(names)}")
+    for name, check in finding.items():
+        low, high = bounds[name]
+        if not (math.isnan(check.score) or low <= check.score <= high):
+            raise CreditlibError(
+                f"prompt {prompt!r}: reward {name!r} is {check.score}, outside its declared bounds [{low}, {high}]"
+            )
+
+
+def join_tables(tables: Sequence[RewardTable]) -> RewardTable:
+    """The rows of all tables (of one verifier), in order."""
+    first = tables[0]
+    return RewardTable(
+        first.names,
+        torch.cat([table.scores_BK for table in tables]),
+        tuple(kinds for table in tables for kinds in table.kind_BK),
+        first.bounds_K2,
+        tuple(row for table in tables for row in table.checks),
+    )
+
+
+def select_rows(table: RewardTable, rows: Sequence[int]) -> RewardTable:
+    return RewardTable(
+        table.names,
+        table.scores_BK[list(rows)],
+        tuple(table.kind_BK[row] for row in rows),
+        table.bounds_K2,
+        tuple(table.checks[row] for row in rows),
+    )
+
+
+def varying_rewards(scores_BK: Tensor, group_B: Tensor) -> Tensor:
+    """(N, K) bool for the N groups in order of their id: does reward k differ between the responses of the group."""
+    groups = group_B.unique()
+    varies_NK = torch.zeros(len(groups), scores_BK.shape[1], dtype=torch.bool)
+    for n, group in enumerate(groups):
+        rows_GK = scores_BK[group_B == group]
+        low_K = rows_GK.nan_to_num(nan=math.inf).amin(0)
+        high_K = rows_GK.nan_to_num(nan=-math.inf).amax(0)
+        varies_NK[n] = high_K > low_K
+    return varies_NK

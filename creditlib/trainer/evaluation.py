@@ -1,0 +1,132 @@
+"""Held-out accuracy of a policy, with intervals, and the paired change between two evaluations."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from creditlib.config import EvalConfig
+from creditlib.rewards.table import build_table
+from creditlib.trainer.checkpoint import write_atomically
+from creditlib.trainer.metrics import mean_interval
+from creditlib.types import CreditlibError, Prompt, RolloutEngine, Task
+
+EVALUATION_STEP = -1  # the random streams of an evaluation: the same at every step, so that two evaluations pair up
+QUESTION_SEED = 0  # which questions a limit keeps: the same for every run, whatever its seed
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rewards of one prompt in one split, averaged over its responses. `mode` is ``sampled`` or ``greedy``."""
+
+    split: str
+    mode: str
+    prompt: str
+    rewards: Mapping[str, float]
+    tokens: float
+
+
+class Evaluator:
+    """Puts the same held-out questions each time, with the same random streams.
+
+    Args:
+        task: gives the questions and judges the answers.
+        engine: samples under the current policy.
+        config: splits, number of questions, sampled and greedy responses.
+        rank, world: this process answers every world-th question.
+    """
+
+    def __init__(self, task: Task, engine: RolloutEngine, config: EvalConfig, *, rank: int = 0, world: int = 1) -> None:
+        self._task, self._engine, self._config = task, engine, config
+        self.questions: dict[str, list[Prompt]] = {}
+        for split in config.splits if config.splits is not None else task.eval_splits:
+            if split not in task.eval_splits:
+                raise CreditlibError(f"eval.splits: task {task.name} has no split {split!r}, only {list(task.eval_splits)}")
+            prompts = list(task.prompts(split))
+            if config.limit is not None and config.limit < len(prompts):
+                prompts = random.Random(QUESTION_SEED).sample(prompts, config.limit)
+            self.questions[split] = prompts[rank::world]
+
+    @property
+    def enabled(self) -> bool:
+        return self._config.limit != 0 and any(self.questions.values())
+
+    def run(self) -> list[Answer]:
+        """Ask all questions: `eval.samples` sampled responses each, and a greedy one."""
+        answers = []
+        modes = [("sampled", self._config.samples, False)] + ([("greedy", 1, True)] if self._config.greedy else [])
+        for split, prompts in self.questions.items():
+            for mode, samples, greedy in modes:
+                answers += self._ask(split, mode, prompts, samples, greedy)
+        return answers
+
+    def _ask(self, split: str, mode: str, prompts: Sequence[Prompt], samples: int, greedy: bool) -> list[Answer]:
+        if not prompts:
+            return []
+        rollout = self._engine.generate(prompts, samples=samples, step=EVALUATION_STEP, greedy=greedy)
+        table = build_table(rollout, self._task)
+        answers = []
+        for n, prompt in enumerate(prompts):
+            rows = (rollout.group_B == n).cpu()
+            means = table.scores_BK[rows].double().nanmean(0).tolist()
+            length = rollout.lengths_B.cpu()[rows].double().mean().item()
+            answers.append(Answer(split, mode, prompt.id, dict(zip(table.names, means, strict=True)), length))
+        return answers
+
+
+def summarise(answers: Sequence[Answer]) -> dict[str, float]:
+    """``eval/<split>/<mode>/<reward>`` with ``_low`` and ``_high``, the 95 % interval over questions."""
+    metrics: dict[str, float] = {}
+    for (split, mode), own in _by_split(answers).items():
+        for name in own[0].rewards:
+            mean, low, high = mean_interval([answer.rewards[name] for answer in own])
+            key = f"eval/{split}/{mode}/{name}"
+            metrics |= {key: mean, f"{key}_low": low, f"{key}_high": high}
+        metrics[f"eval/{split}/{mode}/tokens"] = sum(answer.tokens for answer in own) / len(own)
+    return metrics
+
+
+def paired_change(before: Sequence[Answer], after: Sequence[Answer]) -> dict[str, dict[str, float]]:
+    """Per split, mode and reward (and over all splits): before, after, their difference with its paired 95 % interval."""
+    earlier = {(answer.split, answer.mode, answer.prompt): answer for answer in before}
+    changes: dict[str, dict[str, float]] = {}
+    groups = _by_split(after)
+    for mode in dict.fromkeys(mode for _, mode in groups):
+        groups[("all", mode)] = [answer for answer in after if answer.mode == mode]
+    for (split, mode), own in groups.items():
+        pairs = [(earlier[(a.split, a.mode, a.prompt)], a) for a in own if (a.split, a.mode, a.prompt) in earlier]
+        for name in own[0].rewards:
+            both = [(old.rewards[name], new.rewards[name]) for old, new in pairs]
+            both = [(old, new) for old, new in both if not math.isnan(old) and not math.isnan(new)]
+            if not both:
+                continue
+            change, low, high = mean_interval([new - old for old, new in both])
+            changes[f"{split}/{mode}/{name}"] = {
+                "before": sum(old for old, _ in both) / len(both),
+                "after": sum(new for _, new in both) / len(both),
+                "change": change,
+                "low": low,
+                "high": high,
+                "questions": len(both),
+            }
+    return changes
+
+
+def _by_split(answers: Sequence[Answer]) -> dict[tuple[str, str], list[Answer]]:
+    groups: dict[tuple[str, str], list[Answer]] = {}
+    for answer in answers:
+        groups.setdefault((answer.split, answer.mode), []).append(answer)
+    return groups
+
+
+def save_answers(path: Path, answers: Sequence[Answer]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(json.dumps(vars(answer)) + "\n" for answer in answers))
+
+
+def load_answers(path: Path) -> list[Answer]:
+    return [Answer(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]

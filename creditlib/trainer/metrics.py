@@ -1,0 +1,89 @@
+"""metrics.jsonl, always; experiment trackers, where asked for; and intervals."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from creditlib.trainer.checkpoint import write_atomically
+from creditlib.types import CreditlibError
+
+TRACKER_PACKAGES = {"trackio": "trackio", "tensorboard": "tensorboard", "wandb": "wandb"}
+
+
+class MetricsLog:
+    """One JSON object a line: ``{"step": ..., "phase": "train" | "eval", ...}``. Keys under ``seconds/`` are the only ones
+    that two equal runs may differ in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def rewind(self, step: int) -> None:
+        """Forget what came after `step` (exclusive), and a last line that a kill cut short. Negative: forget all."""
+        rows = [row for row in self.rows() if row["step"] <= step]
+        write_atomically(self.path, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(_finite(row)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def rows(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        rows = []
+        for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if not line.endswith("\n"):
+                break
+            rows.append(json.loads(line))
+        return rows
+
+
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: null stands for "nothing to report"."""
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+
+
+def require_trackers(names: Sequence[str]) -> None:
+    for name in names:
+        if importlib.util.find_spec(TRACKER_PACKAGES[name]) is None:
+            raise CreditlibError(f"log.trackers names {name}, which is not installed: pip install {TRACKER_PACKAGES[name]}")
+
+
+class Stopwatch:
+    """Seconds a station, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def metrics(self) -> dict[str, float]:
+        return {f"seconds/{name}": round(seconds, 4) for name, seconds in self.seconds.items()}
+
+
+def mean_interval(values: Sequence[float], *, seed: int = 0, draws: int = 4000) -> tuple[float, float, float]:
+    """Mean and its 95 % interval by the percentile bootstrap over `values` (one a prompt), NaN left out."""
+    clean = np.asarray([value for value in values if not math.isnan(value)])
+    if not len(clean):
+        return math.nan, math.nan, math.nan
+    generator = np.random.default_rng(seed)
+    means = clean[generator.integers(0, len(clean), (draws, len(clean)))].mean(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(clean.mean()), float(low), float(high)

@@ -1,0 +1,109 @@
+"""What a person sees of a run: a progress bar with the time left, tables of responses and of held-out accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from creditlib.types import RewardTable, Rollout
+
+SHOWN_CHARACTERS = 300  # of one response
+
+
+class Display:
+    """Prints to the terminal; says nothing where `quiet` (all processes but the first)."""
+
+    def __init__(self, *, quiet: bool = False, bar: bool = True) -> None:
+        self.console = Console(quiet=quiet, highlight=False)
+        self._bar = bar and not quiet
+        self._progress: Progress | None = None
+
+    def say(self, message: str) -> None:
+        self.console.print(message, soft_wrap=True, markup=False)
+
+    @contextmanager
+    def progress(self, description: str, total: int, done: int = 0) -> Iterator[ProgressBar]:
+        """A bar of `total` steps, `done` of them before this start."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with Progress(*columns, console=self.console, disable=not self._bar, transient=False) as bar:
+            yield ProgressBar(bar, description, total, done)
+
+    def samples(self, step: int, rollout: Rollout, table: RewardTable, credit_B: Sequence[float], count: int) -> None:
+        """Some responses with their rewards, reasons and advantage; the most and the least rewarded first."""
+        totals = table.scores_BK.nan_to_num(0.0).sum(1)
+        order = totals.argsort(descending=True).tolist()
+        chosen = [order[round(i * (len(order) - 1) / max(count - 1, 1))] for i in range(min(count, len(order)))]
+        grid = Table(title=f"step {step}: some responses", show_lines=True, title_justify="left")
+        grid.add_column("response", ratio=3, overflow="fold")
+        grid.add_column("rewards and reasons", ratio=2, overflow="fold")
+        grid.add_column("advantage", justify="right")
+        for row in chosen:
+            grid.add_row(Text(_shortened(rollout.texts[row])), _reasons(table, row), f"{credit_B[row]:+.2f}")
+        self.console.print(grid)
+
+    def accuracy(self, title: str, metrics: Mapping[str, float]) -> None:
+        """Held-out accuracy of one evaluation (`creditlib.trainer.evaluation.summarise`)."""
+        grid = Table(title=title, title_justify="left")
+        for column in ("held-out split", "decoding", "reward"):
+            grid.add_column(column)
+        grid.add_column("mean", justify="right")
+        grid.add_column("95 % interval", justify="right")
+        for key, mean in metrics.items():
+            if key.endswith(("_low", "_high", "/tokens")):
+                continue
+            _, split, mode, reward = key.split("/", 3)
+            low, high = metrics[f"{key}_low"], metrics[f"{key}_high"]
+            grid.add_row(split, mode, reward, f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
+        self.console.print(grid)
+
+    def changes(self, title: str, changes: Mapping[str, Mapping[str, float]]) -> None:
+        """Before and after, with the paired difference (`creditlib.trainer.evaluation.paired_change`)."""
+        grid = Table(title=title, title_justify="left")
+        for column in ("held-out split", "decoding", "reward"):
+            grid.add_column(column)
+        for column in ("before", "after", "change", "95 % interval", "questions"):
+            grid.add_column(column, justify="right")
+        for key, row in changes.items():
+            split, mode, reward = key.split("/", 2)
+            sure = row["low"] > 0 or row["high"] < 0
+            interval = Text(f"{row['low']:+.3f} to {row['high']:+.3f}", style="bold" if sure else "")
+            change = Text(f"{row['change']:+.3f}", style="bold" if sure else "")
+            numbers = f"{row['before']:.3f}", f"{row['after']:.3f}"
+            grid.add_row(split, mode, reward, *numbers, change, interval, str(row["questions"]))
+        self.console.print(grid)
+
+
+class ProgressBar:
+    def __init__(self, progress: Progress, description: str, total: int, done: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task(description, total=total, completed=done, note="")
+
+    def advance(self, note: str = "") -> None:
+        self._progress.update(self._task, advance=1, note=note)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]} … ({len(text)} characters)"
+
+
+def _reasons(table: RewardTable, row: int) -> Text:
+    lines = Text()
+    for name, check in zip(table.names, table.checks[row], strict=True):
+        lines.append(f"{name} ", style="bold")
+        lines.append(f"{check.score:g}", style="green" if check.score == max(table.bounds_K2.max().item(), 1) else "red")
+        lines.append(f"  {check.reason}\n" if check.reason else "\n")
+    lines.rstrip()
+    return lines

@@ -1,0 +1,175 @@
+"""Completion-only cross-entropy on (prompt, response) pairs, packed into prefix trees.
+
+Pairs whose prompts begin alike (questions about one database) share a tree, so the common part is computed once.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from creditlib.config import SftSettings
+from creditlib.policy.scoring import Scorer
+from creditlib.rollout.encode import PromptEncoder
+from creditlib.types import Prompt
+
+SHARED_PART = 0.5  # prompts that begin with this part of the shorter one in common are worth one tree
+TREE_TOKENS = 1024  # attention over a tree grows with the square of its size
+
+
+@dataclass(frozen=True)
+class Example:
+    """Token ids of a prompt with its response; the loss is on the response alone."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+
+    @staticmethod
+    def of(encoder: PromptEncoder, prompt: Prompt, response: str) -> Example:
+        """Token ids of both; the response ends with the token that ends an answer."""
+        tokenizer = encoder.tokenizer
+        ids = tokenizer(response, add_special_tokens=False)["input_ids"]
+        return Example(encoder.encode(prompt), (*ids, tokenizer.eos_token_id))
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.prompt + self.response
+
+
+def families(examples: Sequence[Example]) -> list[list[int]]:
+    """Indices of the examples, in families whose prompts share a long beginning."""
+    order = sorted(range(len(examples)), key=lambda i: examples[i].prompt)
+    found: list[list[int]] = []
+    for position, i in enumerate(order):
+        before = examples[order[position - 1]] if position else None
+        if before and _common(before, examples[i]) >= SHARED_PART * min(len(before.prompt), len(examples[i].prompt)):
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
+
+
+def batches(
+    examples: Sequence[Example], *, batch: int, micro_tokens: int, generator: random.Random
+) -> Iterator[list[list[int]]]:
+    """One epoch of optimizer batches, each a list of trees (lists of indices) of at most about `micro_tokens` tokens."""
+    limit = min(micro_tokens, TREE_TOKENS)
+    trees: list[list[int]] = []
+    for family in families(examples):
+        generator.shuffle(family)
+        tree: list[int] = []
+        size = 0
+        for i in family:
+            more = len(examples[i].ids) if not tree else len(examples[i].ids) - _common(examples[tree[0]], examples[i])
+            if tree and (size + more > limit or len(tree) == batch):
+                trees.append(tree)
+                tree, size, more = [], 0, len(examples[i].ids)
+            tree.append(i)
+            size += more
+        trees.append(tree)
+    generator.shuffle(trees)
+    chosen: list[list[int]] = []
+    for tree in trees:
+        chosen.append(tree)
+        if sum(map(len, chosen)) >= batch:
+            yield chosen
+            chosen = []
+    if chosen:
+        yield chosen
+
+
+def _common(a: Example, b: Example) -> int:
+    """Equal first tokens of two prompts (an estimate of what the second adds to the first's tree)."""
+    shared = 0
+    for x, y in zip(a.prompt, b.prompt, strict=False):
+        if x != y:
+            break
+        shared += 1
+    return shared
+
+
+class Supervised:
+    """Fits a model to examples.
+
+    Args:
+        scorer: of the model that is trained.
+        settings: batch size, learning rate and their like.
+    """
+
+    def __init__(self, scorer: Scorer, settings: SftSettings) -> None:
+        self.scorer, self.settings = scorer, settings
+        self.parameters = [p for p in scorer.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
+        )
+
+    def update(self, examples: Sequence[Example], trees: Iterable[Sequence[int]], progress: float) -> dict[str, float]:
+        """One optimizer update; `progress` in [0, 1] is the share of the whole that is done (warm-up, then linear decay)."""
+        trees = list(trees)
+        tokens = sum(len(examples[i].response) for tree in trees for i in tree)
+        rate = self.settings.learning_rate * _warmup_then_linear(progress, self.settings.warmup_share)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.scorer.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        total = 0.0
+        for rows in self._micro_batches(examples, trees):
+            sequences = [examples[i].ids for _, i in rows]
+            responses = [len(examples[i].response) for _, i in rows]
+            logps_RT, _ = self.scorer.forward_sequences(
+                sequences, responses, [tree for tree, _ in rows], width=max(responses)
+            )
+            loss = -logps_RT.sum() / tokens  # 0 outside the mask
+            loss.backward()
+            total += loss.item()
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm).item()
+        if math.isfinite(norm):
+            self.optimizer.step()
+        return {"loss": total, "grad_norm": norm, "learning_rate": rate, "response_tokens": float(tokens)}
+
+    def _micro_batches(
+        self, examples: Sequence[Example], trees: Sequence[Sequence[int]]
+    ) -> Iterator[list[tuple[int, int]]]:
+        """Whole trees, put together while rows padded to the longest stay within the token limit."""
+        sizes = [max(1, sum(len(examples[i].ids) for i in tree)) for tree in trees]
+        order = sorted(range(len(trees)), key=lambda t: sizes[t])
+        chosen: list[int] = []
+        for t in order:
+            if chosen and (len(chosen) + 1) * sizes[t] > self.settings.micro_tokens:
+                yield [(c, i) for c in chosen for i in trees[c]]
+                chosen = []
+            chosen.append(t)
+        yield [(c, i) for c in chosen for i in trees[c]]
+
+
+class Budget:
+    """How much of the training is done: by updates, or by minutes where those are given."""
+
+    def __init__(self, updates: int, minutes: float | None) -> None:
+        self._updates, self._seconds = updates, minutes and 60.0 * minutes
+        self._start = time.monotonic()
+
+    def progress(self, done: int) -> float:
+        share = done / max(self._updates, 1)
+        if self._seconds is not None:
+            share = max(share, (time.monotonic() - self._start) / self._seconds)
+        return share
+
+
+def _warmup_then_linear(progress: float, warmup: float) -> float:
+    if progress < warmup:
+        return (progress + 0.1 * warmup) / (1.1 * warmup)
+    return max(0.0, (1.0 - progress) / (1.0 - warmup))
+
+
+def describe(model: Any) -> str:
+    """Trainable and total parameters, for a person."""
+    total = sum(p.numel() for p in model.parameters())
+    trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return f"{trainable:,} of {total:,} parameters train"

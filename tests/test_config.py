@@ -1,0 +1,247 @@
+"""configs/ against the schema: what composes, what is refused, and with which words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from creditlib import cli, registry
+from creditlib.compose import compose_jobs, compose_one, configs_folder, load_config, options, save_config
+from creditlib.config import RunConfig, SftConfig, nearest, parse_section
+from creditlib.help import meanings
+from creditlib.types import CreditlibError
+
+CONFIGS = configs_folder()
+FILES = sorted(CONFIGS.rglob("*.yaml"))
+EXPERIMENTS = [path.stem for path in (CONFIGS / "experiment").glob("*.yaml")]
+
+
+def refused(*overrides: str) -> str:
+    with pytest.raises(CreditlibError) as caught:
+        cli.compose(overrides)
+    return str(caught.value)
+
+
+def test_the_default_run_is_the_demo() -> None:
+    config = cli.compose([])
+    assert (config.task["name"], config.model.name, config.credit.name) == ("text2sql", "tiny", "uniform")
+    assert config == cli.compose(["task=text2sql", "credit=uniform", "advantage=gdpo", "trainer=demo"])
+
+
+@pytest.mark.parametrize("group", ["task", "credit", "advantage", "loss", "model", "rollout", "trainer"])
+def test_every_option_of_every_group_composes(group: str) -> None:
+    for option in options(group, [CONFIGS]):
+        config = cli.compose([f"{group}={option}", "model.path=some/model"])
+        section = getattr(config, group)
+        assert (section["name"] if group == "task" else getattr(section, "name", option)) == option
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_composes(experiment: str) -> None:
+    assert cli.compose([f"experiment={experiment}"]) != cli.compose([])
+
+
+def test_experiment_then_overrides() -> None:
+    config = cli.compose(["experiment=dr_grpo", "rollout.max_tokens=77"])
+    assert config.advantage.hyperparameters["scale"] == "none"
+    assert config.loss.hyperparameters["max_tokens"] == 77
+
+
+@pytest.mark.parametrize("group", ["advantage", "credit", "loss"])
+def test_files_repeat_the_defaults_of_the_part(group: str) -> None:
+    """A file shows each setting of its part, at the part's own default."""
+    for name in registry.names(group):
+        if not (CONFIGS / group / f"{name}.yaml").is_file():
+            continue
+        section = getattr(cli.compose([f"{group}={name}"]), group)
+        needed = {"max_tokens": 128} if name == "dr_grpo" else {}
+        default = registry.build(group, name, **needed)
+        assert registry.build(group, name, **section.hyperparameters) == default
+        fields = {key for key in vars(default) if key not in {"max_tokens"}}
+        assert fields <= set(section.hyperparameters), f"configs/{group}/{name}.yaml leaves out settings"
+
+
+def test_files_repeat_the_defaults_of_the_schema() -> None:
+    run = cli.compose(["trainer=default"])
+    for name, section in run:
+        if name in {"trainer", "rollout", "eval", "log", "prompt", "model"}:
+            assert section == type(section)(), f"configs and schema disagree about {name}"
+    sft = parse_section(SftConfig, compose_one("sft", []))
+    for name in ("sft", "eval", "log", "prompt"):
+        section = getattr(sft, name)
+        assert section == type(section)(), f"configs and schema disagree about {name}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(CONFIGS)))
+def test_files_explain_themselves(file: Path) -> None:
+    """A first line says what the file is; a setting has a comment there or in another file of the group."""
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("# @")]
+    assert re.match(r"# \S", lines[0])
+    if file.parent == CONFIGS or file.parent.name == "experiment":
+        return
+    explained = {key.rpartition(".")[2] for path in file.parent.glob("*.yaml") for key in meanings(path, "x.")}
+    settings = set(re.findall(r"^(\w+):", file.read_text(), re.MULTILINE))
+    assert settings <= explained | {"name", "_target_", "defaults", "lora"}
+
+
+def test_a_setting_can_be_written_into_an_empty_section() -> None:
+    config = cli.compose(["model.lora.r=8"])
+    assert config.model.lora is not None
+    assert (config.model.lora.r, config.model.lora.alpha) == (8, 32.0)
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "suggestion"),
+    [
+        ("trainer.stepz=3", "trainer.stepz", "steps"),
+        ("+trainer.stepz=3", "trainer.stepz", "steps"),
+        ("model.lora.rr=3", "model.lora.rr", "r"),
+        ("creditt=uniform", "creditt", "credit"),
+        ("+sead=1", "sead", "seed"),
+        ("credit=unifrom", "credit=unifrom", "uniform"),
+        ("trainer=dmo", "trainer=dmo", "demo"),
+        ("experiment=dappo", "experiment=dappo", "dapo"),
+        ("advantage.weigths=[1,1]", "advantage.weigths", "weights"),
+        ("loss.clip_hi=0.3", "loss.clip_hi", "clip_high"),
+        ("task.nam=x", "task.nam", "name"),
+    ],
+)
+def test_unknown_names_get_the_nearest(override: str, key: str, suggestion: str) -> None:
+    message = refused(override)
+    assert message.startswith(key)
+    assert f"Did you mean {suggestion!r}?" in message
+
+
+def test_without_anything_near_all_are_listed() -> None:
+    assert nearest("zzz", ["b", "a"]) == "Known: a, b."
+    assert nearest("zzz", []) == ""
+    assert "Known: gdpo, grpo" in refused("advantage=zzz")
+
+
+@pytest.mark.parametrize(
+    ("override", "found"),
+    [
+        ("trainer.steps=many", "'many'"),
+        ("trainer.steps=1.5", "1.5"),
+        ("trainer.steps=true", "True"),
+        ("seed=-1", "-1"),
+        ("rollout.temperature=0", "0"),
+        ("rollout.top_p=1.2", "1.2"),
+        ("model.dtype=float8", "'float8'"),
+        ("log.trackers=[wandb,excel]", "'excel'"),
+        ("advantage.eps=big", "'big'"),
+        ("loss.aggregation=mean", "'mean'"),
+        ("loss.kl_coef=-1", "-1"),
+    ],
+)
+def test_wrong_values_are_named_with_their_key(override: str, found: str) -> None:
+    message = refused(override)
+    assert message.startswith(override.partition("=")[0])
+    assert f"found {found}" in message
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["trainer.prompts_per_step=6", "trainer.minibatches=4"], ("prompts_per_step=6", "minibatches=4")),
+        (["trainer.steps=5", "trainer.warmup_steps=6"], ("warmup_steps=6", "steps=5")),
+        (["model=hf"], ("model.path",)),
+        (
+            ["advantage=grpo", "advantage.scale=none", "advantage.floor=0.1"],
+            ("advantage.floor", "scale=none"),
+        ),
+    ],
+)
+def test_impossible_combinations(overrides: list[str], words: tuple[str, ...]) -> None:
+    message = refused(*overrides)
+    assert all(word in message for word in words)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    assert len(refused("trainer.stepz=1", "seed=-1", "eval.limt=3").splitlines()) == 3
+    assert len(refused("loss.x=1", "advantage.y=1").splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "override", ["trainer={steps", "nothing", "run.dir=${nowhere}", "~nothing", "hydra.run.dir=x", "a=1,2"]
+)
+def test_unreadable_arguments(override: str) -> None:
+    message = refused(override)
+    assert "hydra.cc" not in message
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize("target", ["tasks.nowhere.Task", "tasks.text2sql.Nothing", "tasks"])
+def test_targets_that_lead_nowhere(target: str) -> None:
+    assert refused(f"task._target_={target}").startswith(f"task._target_={target}")
+
+
+def test_python_mappings_and_arguments_mean_the_same() -> None:
+    arguments = ["task=text2sql", "loss=dapo", "trainer.steps=5", "model.lora.r=4", "eval.splits=[a]"]
+    mapping: dict[str, Any] = {"task": "text2sql", "loss": "dapo", "trainer": {"steps": 5}}
+    mapping |= {"model.lora.r": 4, "eval": {"splits": ["a"]}}
+    assert cli.compose(mapping) == cli.compose(arguments)
+
+
+def test_a_mapping_that_names_its_part_replaces_the_section() -> None:
+    config = cli.compose({"loss": {"name": "cispo", "ratio_max": 3.0}})
+    assert config.loss.hyperparameters == {"ratio_max": 3.0}
+
+
+def test_mappings_merge_into_sections_and_replace_values() -> None:
+    config = cli.compose(["trainer={steps: 3}", "task.evaluation={mine: mine.json}"])
+    assert (config.trainer.steps, config.trainer.prompts_per_step) == (3, 8)
+    assert config.task["evaluation"] == {"mine": "mine.json"}
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
+    config = cli.compose(["loss=gspo_token", "model=smollm2", "advantage.weights=[1,0.5,2]"])
+    save_config(config, tmp_path / "config.yaml")
+    assert RunConfig.parse(load_config(tmp_path / "config.yaml")) == config
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["run"]["dir"] == config.run.dir
+
+
+def test_a_saved_file_that_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    for text in ("- 1\n", "a: [\n", "a: ${b}\n"):
+        file.write_text(text)
+        with pytest.raises(CreditlibError, match=r"config\.yaml"):
+            load_config(file)
+    with pytest.raises(CreditlibError, match="nowhere"):
+        load_config(tmp_path / "nowhere.yaml")
+
+
+def test_a_sweep_is_the_product_with_a_folder_a_job() -> None:
+    jobs = compose_jobs("train", ["advantage=grpo,gdpo", "seed=range(0,3)", "trainer.steps=2"], multirun=True)
+    assert [job.label for job in jobs[:2]] == ["advantage=grpo,seed=0", "advantage=grpo,seed=1"]
+    configs = [RunConfig.parse(job.values) for job in jobs]
+    assert len({config.run.dir for config in configs}) == len(jobs) == 6
+    assert configs[-1].run.dir == "runs/text2sql-tiny-uniform-gdpo-seed2"
+    assert (configs[-1].advantage.name, configs[-1].seed, configs[-1].trainer.steps) == ("gdpo", 2, 2)
+
+
+def test_a_sweep_over_a_setting_that_the_folder_does_not_name() -> None:
+    jobs = compose_jobs("train", ["loss.kl_coef=0,0.1", "run.dir=runs/kl"], multirun=True)
+    assert [job.values["run"]["dir"] for job in jobs] == [
+        "runs/kl/loss.kl_coef=0",
+        "runs/kl/loss.kl_coef=0.1",
+    ]
+
+
+def test_a_sweep_with_the_same_job_twice() -> None:
+    with pytest.raises(CreditlibError, match="the same"):
+        compose_jobs("train", ["loss.kl_coef=0,0"], multirun=True)
+
+
+def test_composing_inside_a_hydra_application() -> None:
+    import hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        outer = GlobalHydra.instance().hydra
+        cli.compose([])
+        assert GlobalHydra.instance().hydra is outer
