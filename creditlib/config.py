@@ -191,6 +191,27 @@ class SftConfig(Section):
         return parse_section(SftConfig, config)
 
 
+class EvaluateConfig(Section):
+    """One evaluation of a model on a task's held-out splits."""
+
+    seed: NonNegative = 0
+    task: dict[str, Any]
+    model: ModelConfig
+    prompt: PromptConfig = PromptConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    eval: EvalConfig = EvalConfig()
+    log: LogConfig = LogConfig()
+    run: RunFolder
+
+
+class ExportConfig(Section):
+    """One export of a trained model."""
+
+    model: ModelConfig
+    merge: bool = False  # fold the adapter into its base model
+    out: str  # folder to write; must not exist
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` where something is near, else the list of what there is."""
     known = sorted(candidates)

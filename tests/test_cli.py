@@ -12,6 +12,7 @@ import pytest
 import creditlib
 from creditlib import cli
 from creditlib.config import RunConfig
+from creditlib.help import help_text
 from creditlib.types import CreditlibError, MissingDataError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,6 +121,11 @@ def test_help_shows_groups_and_settings(capsys: pytest.CaptureFixture[str]) -> N
         "rollouts to train on",
     ):
         assert line in text
+
+
+@pytest.mark.parametrize("command", ["sft", "evaluate", "export", "make_tiny"])
+def test_help_of_the_other_commands(command: str) -> None:
+    assert f"usage: python -m creditlib.{command}" in help_text(command, "")
 
 
 def test_a_group_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

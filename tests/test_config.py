@@ -83,7 +83,9 @@ def test_files_explain_themselves(file: Path) -> None:
     assert re.match(r"# \S", lines[0])
     if file.parent == CONFIGS or file.parent.name == "experiment":
         return
-    explained = {key.rpartition(".")[2] for path in file.parent.glob("*.yaml") for key in meanings(path, "x.")}
+    explained = {
+        key.rpartition(".")[2] for path in file.parent.glob("*.yaml") for key in meanings(path, "x.")
+    }
     settings = set(re.findall(r"^(\w+):", file.read_text(), re.MULTILINE))
     assert settings <= explained | {"name", "_target_", "defaults", "lora"}
 

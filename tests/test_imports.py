@@ -22,7 +22,19 @@ FLOORS = (
     {"policy"},
     {"credit", "objective", "advantage", "rollout", "rewards"},
     {"trainer", "analysis"},
-    {"cli", "train", "sft", "make_tiny", "export", "evaluate", "report", "reward_model", "integrations", ""},
+    {
+        "cli",
+        "assemble",
+        "train",
+        "sft",
+        "make_tiny",
+        "export",
+        "evaluate",
+        "report",
+        "reward_model",
+        "integrations",
+        "",
+    },
 )
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 

@@ -45,11 +45,11 @@ _CHUNK = 16  # jobs a message: amortises the round trip, and little is lost if t
 
 @dataclass(frozen=True)
 class Failure:
-    """A job without a result: it ran past its limit ("timeout"), its process ended ("died") or ran out of
-    memory ("memory").
+    """A job without a result, and why: its CPU time ("cpu") or its wall clock ("wall") was up, its process ran
+    out of memory ("memory") or ended ("died").
     """
 
-    kind: Literal["timeout", "died", "memory"]
+    kind: Literal["cpu", "wall", "memory", "died"]
     detail: str
 
 
@@ -100,12 +100,13 @@ class WorkerPool(Generic[Job, Result]):
         """Process ids of the workers alive."""
         return tuple(worker.process.pid for worker in self._workers)
 
-    def map(self, jobs: Sequence[Job], *, seconds: float) -> list[Result | Failure]:
-        """Answer every job, in order. `seconds` of wall clock is the limit of one job, after which its worker
-        is killed.
+    def map(self, jobs: Sequence[Job], *, seconds: float, wall_seconds: float) -> list[Result | Failure]:
+        """Answer every job, in order.
 
-        A job whose process dies without reaching that limit is tried once more on a fresh worker, since the
-        cause may lie outside (the kernel's memory killer picks by size, not by guilt).
+        A job may use `seconds` of CPU time, so that what else the machine does has no influence; the kernel ends
+        a worker that uses more, even in the middle of a call into C. `wall_seconds` is for jobs that wait. A job
+        whose process ends otherwise is tried once more on a fresh worker, since the cause may lie outside (the
+        kernel's memory killer picks by size, not by guilt).
 
         Raises:
             CreditlibError: the pool is closed, or a worker cannot start.
@@ -113,14 +114,13 @@ class WorkerPool(Generic[Job, Result]):
         with self._lock:
             if self._closed:
                 raise CreditlibError("this worker pool is closed")
-            run = _Map[Job, Result](jobs, seconds, chunk=max(1, min(_CHUNK, len(jobs) // (4 * self._count))))
+            chunk = max(1, min(_CHUNK, len(jobs) // (4 * self._count)))
+            run = _Map[Job, Result](jobs, seconds, wall_seconds, chunk)
             try:
                 while run.unanswered:
                     self._assign(run)
                     self._collect(run)
-            except (
-                BaseException
-            ):  # also Ctrl-C: answers still to come would be taken for those of the next call
+            except BaseException:  # Ctrl-C too: late answers would be taken for those of the next call
                 self._stop_all()
                 raise
             return run.answers()
@@ -148,13 +148,13 @@ class WorkerPool(Generic[Job, Result]):
             if not indices:
                 return
             try:
-                worker.connection.send_bytes(pickle.dumps([run.jobs[i] for i in indices]))
+                worker.connection.send((run.seconds, [run.jobs[i] for i in indices]))
             except OSError:  # it died while idle, which is no job's fault
                 run.waiting.extendleft(reversed(indices))
                 self._stop(worker)
                 continue
             worker.jobs.extend(indices)
-            worker.deadline = time.monotonic() + (run.seconds if worker.ready else _START_SECONDS)
+            worker.deadline = time.monotonic() + (run.wall_seconds if worker.ready else _START_SECONDS)
 
     def _collect(self, run: _Map[Job, Result]) -> None:
         """Wait for an answer or a deadline, whichever comes first."""
@@ -167,7 +167,7 @@ class WorkerPool(Generic[Job, Result]):
             if worker.connection in answered:
                 self._receive(worker, run)
             elif time.monotonic() >= worker.deadline:
-                self._lose(worker, run, Failure("timeout", f"stopped after {run.seconds:g} s"))
+                self._lose(worker, run, Failure("wall", f"no answer within {run.wall_seconds:g} s"))
 
     def _receive(self, worker: _Worker, run: _Map[Job, Result]) -> None:
         try:
@@ -176,12 +176,15 @@ class WorkerPool(Generic[Job, Result]):
                 if worker.ready:
                     run.answer(worker.jobs.popleft(), answer)
                 worker.ready = True  # the first message of a worker only says that it has started
-                worker.deadline = time.monotonic() + run.seconds
+                worker.deadline = time.monotonic() + run.wall_seconds
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):  # time to print its traceback
                 worker.process.wait(_LAST_WORDS_SECONDS)
             code = self._stop(worker)
-            self._lose(worker, run, Failure("died", f"its worker process ended with code {code}"))
+            if code == -signal.SIGPROF:
+                self._lose(worker, run, Failure("cpu", f"more than {run.seconds:g} s of CPU time"))
+            else:
+                self._lose(worker, run, Failure("died", f"its worker process ended with code {code}"))
 
     def _lose(self, worker: _Worker, run: _Map[Job, Result], failure: Failure) -> None:
         """Drop a worker; the job it had in hand has failed, the others it held go back to the queue."""
@@ -229,9 +232,10 @@ class WorkerPool(Generic[Job, Result]):
 class _Map(Generic[Job, Result]):
     """The state of one call of `WorkerPool.map`."""
 
-    def __init__(self, jobs: Sequence[Job], seconds: float, *, chunk: int) -> None:
+    def __init__(self, jobs: Sequence[Job], seconds: float, wall_seconds: float, chunk: int) -> None:
         self.jobs = jobs
         self.seconds = seconds
+        self.wall_seconds = wall_seconds
         self.chunk = chunk
         self.waiting = deque(range(len(jobs)))
         self.retried: set[int] = set()
@@ -264,11 +268,16 @@ def _serve(descriptor: int, parent: int) -> None:
     try:
         connection.send(None)
         while True:
-            for job in pickle.loads(connection.recv_bytes()):
+            seconds, jobs = connection.recv()
+            for job in jobs:
+                signal.setitimer(
+                    signal.ITIMER_PROF, seconds
+                )  # SIGPROF ends the process: Python leaves it alone
                 try:
                     answer = handler(job)
                 except MemoryError:
-                    answer = Failure("memory", f"needs more than {memory_mb} MB")
+                    answer = Failure("memory", f"more than {memory_mb} MB")
+                signal.setitimer(signal.ITIMER_PROF, 0)
                 connection.send(answer)
     except (EOFError, ConnectionError):
         return

@@ -68,6 +68,12 @@ class RunDirectory:
         for leftover in self.checkpoints.glob(".partial-*"):  # a save that a kill or a full disk cut short
             shutil.rmtree(leftover, ignore_errors=True)
 
+    def read_summary(self) -> dict[str, Any]:
+        """summary.json, or nothing."""
+        path = self.path / "summary.json"
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return found
+
     def steps(self) -> list[int]:
         """Steps with a complete checkpoint, oldest first."""
         return sorted(checkpoint_steps(self.checkpoints))

@@ -31,6 +31,8 @@ class Handler:
         if kind == "sleep":
             time.sleep(value)
             return value
+        if kind == "spin":
+            sum(range(10**11))  # one call into C
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if kind == "kill once":  # the folder tells the second attempt from the first
@@ -94,14 +96,16 @@ def gone(pid: int, within: float = 3.0) -> bool:
 
 
 def test_results_come_in_the_order_of_the_jobs(pool: WorkerPool[Any, Any]) -> None:
-    assert pool.map([("add", i) for i in range(1000)], seconds=5) == [100 + i for i in range(1000)]
-    assert pool.map([], seconds=5) == []
+    assert pool.map([("add", i) for i in range(1000)], seconds=5, wall_seconds=5) == [
+        100 + i for i in range(1000)
+    ]
+    assert pool.map([], seconds=5, wall_seconds=5) == []
 
 
 def test_workers_start_when_needed_and_fast(handlers: Any) -> None:
     with WorkerPool[Any, Any](handlers.Handler, (0,), workers=8) as pool:
         assert pool.pids == ()
-        pool.map([("add", 1)], seconds=5)
+        pool.map([("add", 1)], seconds=5, wall_seconds=5)
         assert len(pool.pids) == 1
 
 
@@ -109,19 +113,19 @@ def test_a_hanging_job_is_killed_and_the_others_answered(pool: WorkerPool[Any, A
     jobs = [("add", i) for i in range(40)]
     jobs[7] = jobs[23] = ("sleep", 60)
     start = time.monotonic()
-    results = pool.map(jobs, seconds=0.3)
+    results = pool.map(jobs, seconds=5, wall_seconds=0.3)
     assert time.monotonic() - start < 3
     failed = [i for i, result in enumerate(results) if isinstance(result, Failure)]
     assert failed == [7, 23]
-    assert results[7] == Failure("timeout", "stopped after 0.3 s")
-    assert pool.map([("add", 1)], seconds=5) == [101]
+    assert results[7] == Failure("wall", "no answer within 0.3 s")
+    assert pool.map([("add", 1)], seconds=5, wall_seconds=5) == [101]
 
 
 @pytest.mark.parametrize("kind", ["kill", "segfault", "raise"])
 def test_a_dying_worker_costs_one_job(
     pool: WorkerPool[Any, Any], kind: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    results = pool.map([("add", 1), (kind, "x"), *[("add", i) for i in range(20)]], seconds=5)
+    results = pool.map([("add", 1), (kind, "x"), *[("add", i) for i in range(20)]], seconds=5, wall_seconds=5)
     assert isinstance(results[1], Failure) and results[1].kind == "died"
     assert [result for result in results if not isinstance(result, Failure)] == [101, *range(100, 120)]
     if kind == "raise":
@@ -129,70 +133,80 @@ def test_a_dying_worker_costs_one_job(
 
 
 def test_a_job_killed_from_outside_is_tried_again(pool: WorkerPool[Any, Any], tmp_path: Path) -> None:
-    assert pool.map([("kill once", str(tmp_path / "seen"))], seconds=5) == ["second attempt"]
-    pool.map([("add", 1)], seconds=5)
+    assert pool.map([("kill once", str(tmp_path / "seen"))], seconds=5, wall_seconds=5) == ["second attempt"]
+    pool.map([("add", 1)], seconds=5, wall_seconds=5)
     victim = pool.pids[0]
     threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
-    assert pool.map([("sleep", 0.6)], seconds=5) == [0.6]
+    assert pool.map([("sleep", 0.6)], seconds=5, wall_seconds=5) == [0.6]
     assert victim not in pool.pids
 
 
 def test_a_worker_killed_while_idle_is_replaced(pool: WorkerPool[Any, Any]) -> None:
-    pool.map([("sleep", 0.01)] * 4, seconds=5)
+    pool.map([("sleep", 0.01)] * 4, seconds=5, wall_seconds=5)
     for pid in pool.pids:
         os.kill(pid, signal.SIGKILL)
-    assert pool.map([("add", i) for i in range(10)], seconds=5) == list(range(100, 110))
+    assert pool.map([("add", i) for i in range(10)], seconds=5, wall_seconds=5) == list(range(100, 110))
 
 
-def test_a_stopped_worker_is_a_timeout(pool: WorkerPool[Any, Any]) -> None:
-    (result,) = pool.map([("stop", 1)], seconds=0.3)
-    assert isinstance(result, Failure) and result.kind == "timeout"
+def test_a_stopped_worker_runs_into_the_wall_clock(pool: WorkerPool[Any, Any]) -> None:
+    (result,) = pool.map([("stop", 1)], seconds=5, wall_seconds=0.3)
+    assert isinstance(result, Failure) and result.kind == "wall"
+
+
+def test_cpu_time_is_limited_apart_from_the_wall_clock(pool: WorkerPool[Any, Any]) -> None:
+    start = time.monotonic()
+    spin, other, sleep = pool.map([("spin", 0), ("add", 1), ("sleep", 0.6)], seconds=0.3, wall_seconds=20)
+    assert spin == Failure("cpu", "more than 0.3 s of CPU time")
+    assert (other, sleep) == (101, 0.6)
+    assert time.monotonic() - start < 10
+    busy_work = [("add", i) for i in range(2000)]  # the time of one job is not the time of all
+    assert pool.map(busy_work, seconds=0.05, wall_seconds=20) == [100 + i for i in range(2000)]
 
 
 def test_a_memory_bomb_is_a_failure(pool: WorkerPool[Any, Any]) -> None:
-    bomb, other = pool.map([("memory", 4096), ("add", 1)], seconds=5)
+    bomb, other = pool.map([("memory", 4096), ("add", 1)], seconds=5, wall_seconds=5)
     assert isinstance(bomb, Failure) and bomb.kind == "memory"
     assert other == 101
 
 
 def test_large_answers_and_jobs_pass(pool: WorkerPool[Any, Any]) -> None:
-    sizes = [len(result) for result in pool.map([("big", 3 << 20)] * 4, seconds=5)]
-    assert sizes == [3 << 20] * 4
-    assert pool.map([("print", b"y" * (3 << 20))] * 3, seconds=5) == [b"y" * (3 << 20)] * 3
+    big = pool.map([("big", 3 << 20)] * 4, seconds=5, wall_seconds=5)
+    assert big == [b"x" * (3 << 20)] * 4
+    assert pool.map([("print", b"y" * (3 << 20))] * 3, seconds=5, wall_seconds=5) == [b"y" * (3 << 20)] * 3
 
 
 def test_workers_keep_stdout_clean(pool: WorkerPool[Any, Any], capfd: pytest.CaptureFixture[str]) -> None:
-    assert pool.map([("print", 1)], seconds=5) == [1]
+    assert pool.map([("print", 1)], seconds=5, wall_seconds=5) == [1]
     assert capfd.readouterr().out == ""
 
 
 def test_workers_do_not_inherit_torch(pool: WorkerPool[Any, Any]) -> None:
-    (modules,) = pool.map([("modules", None)], seconds=5)
-    assert "torch" not in modules and "verifiers.pool" in modules
+    (modules,) = pool.map([("modules", None)], seconds=5, wall_seconds=5)
+    assert isinstance(modules, list) and "torch" not in modules and "verifiers.pool" in modules
 
 
 def test_a_worker_that_cannot_start_is_an_error(handlers: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with WorkerPool[Any, Any](handlers.Broken) as pool, pytest.raises(CreditlibError, match="did not start"):
-        pool.map([1], seconds=5)
+        pool.map([1], seconds=5, wall_seconds=5)
     assert "cannot be built" in capfd.readouterr().err
 
 
 def test_a_closed_pool_has_no_processes_and_says_so(handlers: Any) -> None:
     pool = WorkerPool[Any, Any](handlers.Handler, (0,))
-    pool.map([("sleep", 0.01)] * 4, seconds=5)
+    pool.map([("sleep", 0.01)] * 4, seconds=5, wall_seconds=5)
     pids = pool.pids
     pool.close()
     pool.close()
     assert len(pids) == 2 and all(gone(pid) for pid in pids)
     with pytest.raises(CreditlibError, match="closed"):
-        pool.map([("add", 1)], seconds=5)
+        pool.map([("add", 1)], seconds=5, wall_seconds=5)
 
 
 def test_threads_may_share_a_pool(pool: WorkerPool[Any, Any]) -> None:
     results: dict[int, list[Any]] = {}
 
     def use(number: int) -> None:
-        results[number] = pool.map([("add", number)] * 50, seconds=5)
+        results[number] = pool.map([("add", number)] * 50, seconds=5, wall_seconds=5)
 
     threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -208,10 +222,10 @@ sys.path[:0] = [{root!r}, {handlers!r}]
 from pool_handlers import Handler
 from verifiers.pool import WorkerPool
 pool = WorkerPool(Handler, (0,), workers=1)
-pool.map([("add", 1)], seconds=5)
+pool.map([("add", 1)], seconds=5, wall_seconds=5)
 print(pool.pids[0], flush=True)
 if {busy}:
-    pool.map([("sleep", 60)], seconds=60)
+    pool.map([("sleep", 60)], seconds=60, wall_seconds=60)
 """
 
 

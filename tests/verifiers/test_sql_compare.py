@@ -112,7 +112,7 @@ def test_search_agrees_with_trying_every_permutation(pair: tuple[Rows, Rows], or
     gold, rows = pair
     key = list if ordered else Counter
     expected = any(
-        key(gold) == key([tuple(row[i] for i in order) for row in rows])  # type: ignore[operator]
+        key(gold) == key([tuple(row[i] for i in order) for row in rows])
         for order in permutations(range(len(gold[0])))
     )
     assert equal(gold, rows, ordered=ordered) is expected

@@ -62,7 +62,7 @@ def test_modes_and_tags_of_check(database: str) -> None:
 
 
 def test_the_rewards_are_separate(verifier: SqlVerifier, database: str) -> None:
-    """A right query in a wrong format still earns the other rewards; a response without a query earns none."""
+    """A right query in a wrong format still earns the other rewards; without a query there are none."""
     jobs = [
         Job("Sure! <sql>SELECT 3</sql>", database, "SELECT 3"),
         Job("<sql>SELECT 4</sql>", database, "SELECT 3"),
@@ -112,7 +112,10 @@ def test_spans_mark_what_the_engine_complains_about(
         ("SELECT name FROM singer ORDER BY age DESC LIMIT 1", ("data:gold_tie",)),
         ("SELECT age FROM singer ORDER BY age DESC LIMIT 1", ()),  # a tie between equal rows decides nothing
         ("SELECT name FROM singer LIMIT 2", ("data:gold_tie",)),
-        ("SELECT age FROM singer WHERE name = (SELECT name FROM singer LIMIT 1)", ("data:gold_tie",)),
+        (
+            "SELECT age FROM singer WHERE name = (SELECT name FROM singer WHERE id < 3 LIMIT 1)",
+            ("data:gold_tie",),
+        ),
         ("SELECT name FROM singer ORDER BY country LIMIT 2", ("data:order_tie",)),
         ("SELECT name FROM singer ORDER BY country", ("data:order_tie",)),
         ("SELECT name FROM singer ORDER BY name;", ()),
@@ -160,18 +163,15 @@ def test_golds_have_their_own_limits(database: str) -> None:
         assert verifier.gold_flags([(database, "SELECT id FROM singer")]) == [("data:gold_rows",)]
 
 
-def test_a_gold_that_kills_its_worker_is_a_data_problem(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its steps are too slow for the in-process clock, so the parent has to kill it."""
+def test_a_gold_that_kills_its_worker_is_a_data_problem(database: str) -> None:
+    """Its steps are slow in themselves, so it is the CPU limit that ends it."""
     slow = (
         "WITH RECURSIVE n(i, s) AS (SELECT 1, 'ab' UNION ALL SELECT i + 1, s || s FROM n LIMIT 17), "
         "t AS (SELECT s FROM n ORDER BY i DESC LIMIT 1) SELECT "
         + " + ".join(f"instr(t.s, substr(t.s, 1, 60000) || 'x{i}')" for i in range(30))
         + " FROM t"
     )
-    monkeypatch.setattr("verifiers.sql.verifier._KILL_SECONDS", 0.0)
-    with SqlVerifier(workers=1, gold_limits=Limits(seconds=0.1)) as verifier:
+    with SqlVerifier(workers=1, gold_limits=Limits(seconds=0.05)) as verifier:
         checks = judge(verifier, database, "SELECT 1", slow)
     assert checks["execution"].flags == ("data:gold_timeout",) and math.isnan(checks["execution"].score)
     assert checks["executable"].score == 1
@@ -212,9 +212,9 @@ def test_no_jobs_no_workers(database: str) -> None:
 
 def test_a_missing_database_is_an_error(verifier: SqlVerifier, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.sqlite")
-    with pytest.raises(MissingDataError, match="none.sqlite"):
+    with pytest.raises(MissingDataError, match="check the data folder"):
         check("<sql>SELECT 1</sql>", database=missing, gold="SELECT 1")
-    with pytest.raises(MissingDataError, match="none.sqlite"):
+    with pytest.raises(MissingDataError, match="check the data folder"):
         verifier.check_many([Job("no query", missing, "SELECT 1")])
     assert os.listdir(tmp_path) == []
 
@@ -280,7 +280,7 @@ def test_a_changed_database_is_read_again(verifier: SqlVerifier, tmp_path: Path)
 
 
 def test_odd_paths_and_many_databases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More databases than connections are kept, with names that mean something in a URI; relative paths too."""
+    """More databases than connections are kept, relative paths, names that mean something in a URI."""
     folder = tmp_path / "a b?c#d%20"
     folder.mkdir()
     names = [f"db {i}?mode=rw.sqlite" for i in range(40)]

@@ -13,7 +13,8 @@ Problems of the data, never the policy's fault:
 
 Limits met by the prediction:
     timeout:steps       too many SQLite steps (deterministic)
-    timeout:wall        the wall clock, or the process was killed (depends on the machine: should stay rare)
+    timeout:cpu         too much CPU time, its steps being slow in themselves
+    timeout:wall        too much time by the clock; depends on the machine, should stay rare
     limit:memory        out of memory
     worker:died         its worker process ended, twice
     result:rows         too many rows to compare

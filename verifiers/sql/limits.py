@@ -13,9 +13,9 @@ class Limits:
 
     Attributes:
         steps: SQLite virtual-machine steps, the first limit and a deterministic one; each row returned counts
-            as 100. Twenty million take about 0.2 s; the most expensive of Spider's queries needs sixteen.
-        seconds: wall clock, the backstop for steps that are slow in themselves. When it fires, the verdict
-            depends on the machine.
+            as 100. Twenty million take 0.2 s; the most expensive of Spider's queries needs sixteen.
+        seconds: CPU time, the second limit, for steps that are slow in themselves. It costs a worker process.
+        wall_seconds: wall clock, for a process that waits. A verdict that it makes depends on the machine.
         rows: rows kept for comparison (as many as the gold has, if those are more).
         megabytes: text and blobs kept for comparison.
         comparisons: cells that the search for a column permutation may visit.
@@ -23,6 +23,7 @@ class Limits:
 
     steps: int = 20_000_000
     seconds: float = 1.0
+    wall_seconds: float = 10.0
     rows: int = 10_000
     megabytes: int = 32
     comparisons: int = 1_000_000
@@ -33,4 +34,4 @@ class Limits:
                 raise CreditlibError(f"SQL limits: {name} must be positive, got {value}")
 
 
-GOLD_LIMITS = Limits(steps=2_000_000_000, seconds=30.0, rows=100_000, megabytes=64)
+GOLD_LIMITS = Limits(steps=2_000_000_000, seconds=30.0, wall_seconds=300.0, rows=100_000, megabytes=64)

@@ -21,7 +21,6 @@ from verifiers.sql.tokens import name_of, tokenize
 
 DEFAULT_TAGS: Tags = ("<sql>", "</sql>")
 
-_KILL_SECONDS = 0.5  # what a worker gets beyond its own wall clock before it is killed
 _GOLD_RUNS = 3  # a gold runs once for its result and twice to look for ties
 _CACHE_MB = 256
 _NAMED_IN_ERROR = re.compile(r"no such (?:column|function|table): (.+)|ambiguous column name: (.+)")
@@ -121,7 +120,9 @@ class SqlVerifier:
 
     def _judge(self, tasks: Sequence[Task]) -> dict[Task, Verdict]:
         distinct = list(dict.fromkeys(tasks))
-        answers = self._pool.map(distinct, seconds=self._limits.seconds + _KILL_SECONDS)
+        answers = self._pool.map(
+            distinct, seconds=self._limits.seconds, wall_seconds=self._limits.wall_seconds
+        )
         return {
             task: _failed(answer) if isinstance(answer, Failure) else answer
             for task, answer in zip(distinct, answers, strict=True)
@@ -134,11 +135,12 @@ class SqlVerifier:
         missing = [key for key in keys.values() if key not in results]
         answers = self._pool.map(
             [GoldTask(key[0], key[1]) for key in missing],
-            seconds=_GOLD_RUNS * self._gold_limits.seconds + _KILL_SECONDS,
+            seconds=_GOLD_RUNS * self._gold_limits.seconds,
+            wall_seconds=_GOLD_RUNS * self._gold_limits.wall_seconds,
         )
         for key, answer in zip(missing, answers, strict=True):
             if isinstance(answer, Failure):
-                flag = "data:gold_timeout" if answer.kind == "timeout" else "data:gold_fails"
+                flag = "data:gold_timeout" if answer.kind in ("cpu", "wall") else "data:gold_fails"
                 answer = Gold(error=answer.detail, flags=(flag,))
             results[key] = self._golds[key] = answer
             self._golds_bytes += len(answer.rows)
@@ -201,7 +203,9 @@ def _no_query(response: Response) -> Verdict:
 
 def _failed(failure: Failure) -> Verdict:
     """The verdict on a query that took its worker process with it."""
-    flag = {"timeout": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}[failure.kind]
+    flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}[
+        failure.kind
+    ]
     reason = f"the query was given up: {failure.detail}"
     return Verdict(False, reason, (flag,), False, reason, (flag,))
 

@@ -28,7 +28,7 @@ from tasks.sql_schema import Schema
 
 SEED = 20
 ROWS = 12
-NEW_QUESTIONS = 500 / (500 + 2000)  # share of the queries on training databases that go to `new_questions`
+NEW_QUESTIONS = 0.2  # share of the queries on training databases that go to `new_questions`
 QUERIES = 180  # different queries a training database
 NEW_DATABASE_QUESTIONS = 100
 WORDINGS = 2  # at most so many questions of one query
@@ -50,8 +50,8 @@ def stream(seed: int, *, invented: float = 0.3, questions: int = 6) -> Iterator[
     """Endless question/SQL pairs on random schemas, `questions` a schema.
 
     Schemas recombine entities and attributes from `words`; none of their tables occurs in `new_databases`. A
-    share `invented` of the nouns is nonsense, so that names must be copied out of the schema. Queries aren't
-    run, so a few have no result.
+    share `invented` of the tables and half that of the columns have nonsense for a name, which can only be
+    copied out of the schema. Queries aren't run, so a few have no result.
     """
     rng = Random(seed)
     while True:
@@ -207,7 +207,8 @@ def write(folder: Path, seed: int = SEED) -> None:
         path.unlink(missing_ok=True)
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA page_size = 512")
-            connection.executescript(script(database))
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.executescript(f"BEGIN; {script(database)} COMMIT;")
             connection.execute("VACUUM")
     _write_rows(folder / "tables.json", [tables_entry(database) for database in made])
     for split, rows in splits.items():

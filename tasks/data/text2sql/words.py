@@ -231,7 +231,7 @@ _ENTITIES: dict[Kind, str] = {
     "work": (
         "album article ballet blog book class comic concert contest course debate diary essay event "
         "exam exhibition experiment festival film fight flight game lecture lesson letter magazine "
-        "manual match meeting mission movie novel opera order painting paper party photo play podcast "
+        "manual match meeting mission movie novel opera offer painting paper party photo play podcast "
         "poem poster project race recipe report review seminar series service show song speech story "
         "survey test theory tour trip video visit voyage walk wedding workshop"
     ),

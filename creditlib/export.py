@@ -1,0 +1,48 @@
+"""Write a trained model as a plain folder that `from_pretrained` loads.
+
+    python -m creditlib.export model.path=runs/x out=my-model              # as trained: full weights, or an adapter
+    python -m creditlib.export model.path=runs/x out=my-model merge=true   # the adapter folded into its base model
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from creditlib import cli
+from creditlib.config import ExportConfig
+from creditlib.types import CreditlibError
+
+
+def export(config: ExportConfig) -> None:
+    """Load `config.model` and save it, with its tokenizer, at `config.out`."""
+    from creditlib import assemble
+    from creditlib.policy.load import load_policy
+
+    assemble.quiet_libraries()
+    target = Path(config.out)
+    if target.exists():
+        raise CreditlibError(f"out={target} exists already: choose another folder")
+    policy = load_policy(config.model)
+    model = policy.model
+    if config.merge:
+        if not policy.is_adapter:
+            raise CreditlibError(f"merge=true: {policy.source} has no adapter to merge; leave merge out")
+        model = model.merge_and_unload()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        model.save_pretrained(scratch)
+        policy.tokenizer.save_pretrained(scratch)
+        scratch.chmod(0o755)
+        os.replace(scratch, target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(f"saved {policy.source} at {target}")
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main(export, schema=ExportConfig, config_name="export", about=__doc__ or ""))

@@ -1,0 +1,89 @@
+"""Warm start: teach a policy a task's reference responses before reinforcement learning.
+
+    python -m creditlib.sft task=spider model=smollm2 sft.minutes=20
+    python -m creditlib.train task=spider model=smollm2 model.path=runs/sft-spider-smollm2-seed0
+
+Cross-entropy on the response alone. The result is a run folder: `model.path` takes it, as does `from_pretrained` its checkpoint.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from creditlib import cli
+from creditlib.config import SftConfig
+from creditlib.types import Task
+
+
+def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
+    """Train on the references of the task's training prompts; evaluate before and after.
+
+    Returns:
+        The summary: updates, and held-out rewards before and after with their paired change.
+    """
+    from creditlib import assemble
+    from creditlib.parts import build_task
+    from creditlib.policy.scoring import Scorer
+    from creditlib.trainer.checkpoint import RunDirectory, write_json
+    from creditlib.trainer.evaluation import Evaluator, paired_change, summarise
+    from creditlib.trainer.metrics import MetricsLog
+    from creditlib.trainer.progress import Display
+    from creditlib.trainer.supervised import Budget, Example, Supervised, batches, describe
+
+    assemble.quiet_libraries()
+    display = Display(bar=config.log.progress)
+    directory = RunDirectory(Path(config.run.dir), assemble.plain(config))
+    try:
+        if (done_before := directory.read_summary()).get("finished"):
+            display.say(f"{directory.path} is complete: choose another run.dir, or delete the folder to train again")
+            return done_before
+        with assemble.closing(task or build_task(config.task)) as ready:
+            policy = assemble.build_policy(config.model, config.seed)
+            engine = assemble.build_engine(policy, config.prompt, config.rollout, config.seed)
+            evaluator = Evaluator(ready, engine, config.eval)
+            log = MetricsLog(directory.path / "metrics.jsonl")
+            log.rewind(-1)
+            examples = [Example.of(engine.encoder, p, ready.target(p)) for p in ready.prompts("train")]
+            before = evaluator.run() if evaluator.enabled else []
+            if before:
+                log.write({"step": 0, "phase": "eval", **summarise(before)})
+                display.accuracy("held-out rewards before the warm start", summarise(before))
+            display.say(f"{len(examples)} examples; {describe(policy.model)}")
+
+            supervised = Supervised(Scorer(policy.model), config.sft)
+            generator = random.Random(config.seed)
+            settings = config.sft
+            per_epoch = -(-len(examples) // settings.batch)
+            updates = settings.max_steps or settings.epochs * per_epoch
+            budget = Budget(updates, settings.minutes)
+            done = 0
+            with display.progress("warm start", updates) as bar:
+                while budget.progress(done) < 1.0:
+                    for trees in batches(
+                        examples, batch=settings.batch, micro_tokens=settings.micro_tokens, generator=generator
+                    ):
+                        if (progress := budget.progress(done)) >= 1.0:
+                            break
+                        metrics = supervised.update(examples, trees, progress)
+                        done += 1
+                        log.write({"step": done, "phase": "sft", **metrics})
+                        bar.advance(f"loss {metrics['loss']:.3f}")
+            policy.model.eval()
+            directory.save(done, policy.model, policy.tokenizer, {"step": done}, keep=1)
+            after = evaluator.run() if evaluator.enabled else []
+            if after:
+                log.write({"step": done, "phase": "eval", **summarise(after)})
+        summary = {"finished": True, "step": done, "change": paired_change(before, after) if after else {}}
+        write_json(directory.path / "summary.json", summary)
+        display.changes("held-out rewards, before and after the warm start", summary["change"])
+        display.say(f"the model is in {config.run.dir}; train it with model.path={config.run.dir}")
+        return summary
+    finally:
+        directory.close()
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main(sft, schema=SftConfig, config_name="sft", about=__doc__ or ""))

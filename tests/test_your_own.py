@@ -1,0 +1,72 @@
+"""The documentation says what is true: its Python runs, its commands compose, its links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creditlib.compose import compose_jobs, compose_one
+from creditlib.config import RunConfig
+from creditlib.parts import check_parts
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def blocks(page: Path, info: str) -> list[str]:
+    """The fenced blocks of a page under an info string; ``python notest`` is another one than ``python``."""
+    return re.findall(rf"^```{info}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_your_own_data_and_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs" / "your_own.md"
+    (rows,) = blocks(page, "json")
+    (code,) = blocks(page, "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+    monkeypatch.chdir(tmp_path)
+    Path("questions.jsonl").write_text(rows)
+    Path("mine.py").write_text(code)
+    summary = runpy.run_path("mine.py")["summary"]
+    assert summary["finished"]
+    lines = [json.loads(line) for line in Path("runs/lists/metrics.jsonl").read_text().splitlines()]
+    names = {name for line in lines for name in line}
+    assert any("length" in name for name in names)
+    assert any("variety" in name for name in names)
+
+
+def test_settings_for_a_real_run() -> None:
+    (code,) = blocks(ROOT / "docs" / "your_own.md", "python notest")
+    variables: dict[str, Any] = {}
+    exec(code, variables)
+    config = RunConfig.parse(compose_one("train", variables["settings"]))
+    check_parts(config)
+    assert config.trainer.steps == 200
+
+
+def commands() -> list[str]:
+    found = []
+    for page in PAGES:
+        found += re.findall(r"python -m creditlib\.train([^`\n#|]*)", page.read_text(encoding="utf-8"))
+    return sorted({command.strip() for command in found})
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_compose(command: str) -> None:
+    arguments = [word for word in shlex.split(command) if word not in {"-m", "--help", "--cfg"}]
+    if "--config-dir" in arguments or "..." in command:
+        pytest.skip("speaks of the reader's own files")
+    for job in compose_jobs("train", arguments, multirun="-m" in command.split()):
+        check_parts(RunConfig.parse(job.values))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
