@@ -30,11 +30,10 @@ def run(
         task: A task of your own, ready made; then ``config`` needs to choose none.
 
     Raises:
-        CreditlibError: Something in the settings, the data or the model that you can mend; the message says
-            how.
+        CreditlibError: Something in the settings, data or model that you can mend; the message says how.
     """
-    from creditlib import cli, train
+    from creditlib.cli import compose
     from creditlib.config import RunConfig
+    from creditlib.train import train
 
-    composed = config if isinstance(config, RunConfig) else cli.compose(config, task)
-    return train.train(composed, task)
+    return train(config if isinstance(config, RunConfig) else compose(config, task), task)

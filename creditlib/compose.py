@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import hydra
+import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -23,7 +24,6 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from creditlib import registry
 from creditlib.config import nearest
@@ -79,6 +79,12 @@ def options(group: str, folders: Sequence[Path]) -> list[str]:
     return sorted(files | set(registered))
 
 
+def default_options(name: str, folder: Path) -> dict[str, str | None]:
+    """The groups of a top configuration, each with what it is by default."""
+    entries = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]
+    return {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
+
+
 def compose_jobs(
     name: str, arguments: Sequence[str], *, multirun: bool = False, folder: str | None = None
 ) -> list[Job]:
@@ -95,18 +101,13 @@ def compose_jobs(
             nowhere.
     """
     folders = _folders(folder)
-    parsed = [_parse(argument) for argument in arguments]
-    swept = [override for override in parsed if override.is_sweep_override()]
-    fixed = [override for override in parsed if not override.is_sweep_override()]
-    if swept and not multirun:
-        raise CreditlibError(
-            f"{swept[0].input_line}: several values make a sweep, which needs -m "
-            "(write a list as [a,b], and a text with a comma in quotes)"
-        )
+    swept, fixed = _parse_all(arguments)
+    if not multirun:
+        _refuse_sweeps(swept)
     jobs = []
     for chosen in itertools.product(*(_sweep_values(override) for override in swept)):
-        overrides = fixed + [_parse(argument) for argument in chosen]
-        jobs.append(Job(",".join(chosen), _compose(name, _sort(overrides, folders), folders)))
+        overrides = fixed + _parse_all(chosen)[1]
+        jobs.append(Job(",".join(chosen), _compose(name, _sort(name, overrides, folders), folders)))
     return _own_folders(jobs)
 
 
@@ -120,9 +121,13 @@ def compose_one(
     """
     folders = _folders(None)
     if isinstance(config, Mapping):
-        request = _sort_mapping(config, folders)
+        request = Request()
+        for key, value in config.items():
+            _add(request, name, key, value, folders)
     else:
-        request = _sort([_parse(argument) for argument in config], folders)
+        swept, fixed = _parse_all(config)
+        _refuse_sweeps(swept)
+        request = _sort(name, fixed, folders)
     request.settings += [Setting(key, value, merge=False) for key, value in (sections or {}).items()]
     return _compose(name, request, folders)
 
@@ -136,7 +141,7 @@ def load_config(path: Path) -> Values:
     """Read a saved configuration, for the schema to parse."""
     try:
         values = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, ValueError, YAMLError, OmegaConfBaseException) as error:
+    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
         raise CreditlibError(f"cannot read the configuration {path}: {error}") from error
     if not isinstance(values, dict):
         raise CreditlibError(f"{path} is no configuration: expected named settings, found a list")
@@ -169,6 +174,21 @@ def _parse(argument: str) -> Override:
     return override
 
 
+def _parse_all(arguments: Iterable[str]) -> tuple[list[Override], list[Override]]:
+    """Overrides with several values, and those with one."""
+    parsed = [_parse(argument) for argument in arguments]
+    swept = [override for override in parsed if override.is_sweep_override()]
+    return swept, [override for override in parsed if not override.is_sweep_override()]
+
+
+def _refuse_sweeps(swept: Sequence[Override]) -> None:
+    for override in swept:
+        raise CreditlibError(
+            f"{override.input_line}: several values make a sweep, which needs -m "
+            "(write a list as [a,b], and a text with a comma in quotes)"
+        )
+
+
 def _sweep_values(override: Override) -> list[str]:
     if not (override.is_choice_sweep() or override.is_range_sweep()):
         raise CreditlibError(
@@ -177,60 +197,62 @@ def _sweep_values(override: Override) -> list[str]:
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
 
 
-def _sort(overrides: Iterable[Override], folders: Sequence[Path]) -> Request:
-    known, request = groups(folders), Request()
+def _sort(name: str, overrides: Iterable[Override], folders: Sequence[Path]) -> Request:
+    request = Request()
     for override in overrides:
-        key, value = override.key_or_group, override.value()
         if override.is_delete() or override.package is not None:
             request.choices.append(str(override.input_line))
-        elif key in known and isinstance(value, str):
-            _choose(request, key, value, folders)
         else:
-            request.settings.append(_setting(key, value))
+            _add(request, name, override.key_or_group, override.value(), folders)
     return request
 
 
-def _sort_mapping(config: Mapping[str, Any], folders: Sequence[Path]) -> Request:
-    known, request = groups(folders), Request()
-    for key, value in config.items():
-        if key in known and isinstance(value, str):
-            _choose(request, key, value, folders)
-        else:
-            request.settings.append(_setting(key, value))
-    return request
-
-
-def _setting(key: str, value: Any) -> Setting:
+def _add(request: Request, name: str, key: str, value: Any, folders: Sequence[Path]) -> None:
+    """Take `key` as the choice of a group's option, or as a setting."""
+    if key in groups(folders) and (value is None or isinstance(value, str)):
+        _choose(request, name, key, value, folders)
+        return
     names_a_part = isinstance(value, Mapping) and bool({"name", "_target_"} & value.keys())
     belongs_to_a_part = key.startswith(tuple(f"{section}." for section in OPEN_SECTIONS))
-    return Setting(key, value, merge=not (names_a_part or belongs_to_a_part))
+    request.settings.append(Setting(key, value, merge=not (names_a_part or belongs_to_a_part)))
 
 
-def _choose(request: Request, group: str, option: str, folders: Sequence[Path]) -> None:
+def _choose(request: Request, name: str, group: str, option: str | None, folders: Sequence[Path]) -> None:
+    here = default_options(name, folders[0])
+    if group not in here:
+        raise CreditlibError(f"{group}={option}: {name} has no such group. Known: {', '.join(sorted(here))}.")
     known = options(group, folders)
-    if option not in known:
-        raise CreditlibError(f"{group}={option}: no such option. {nearest(option, known)}")
-    if any((folder / group / f"{option}.yaml").is_file() for folder in folders):
+    if option is None:
+        request.choices.append(f"~{group}")
+    elif any((folder / group / f"{option}.yaml").is_file() for folder in folders):
         request.choices.append(f"{group}={option}")
-    else:
+    elif option in known:
         request.choices.append(f"~{group}")
         request.parts.append(Setting(group, {"name": option}, merge=False))
+    else:
+        raise CreditlibError(f"{group}={option}: no such option. {nearest(option, known)}")
 
 
 def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
-    search = [f"hydra.searchpath=[{','.join(folder.as_uri() for folder in folders[1:])}]"]
+    search = ",".join(f"'file://{folder}'" for folder in folders[1:])
     try:
         with _hydra(folders[0]):
-            composed = hydra.compose(name, overrides=[*search, *request.choices])
+            composed = hydra.compose(name, overrides=[f"hydra.searchpath=[{search}]", *request.choices])
         OmegaConf.set_struct(composed, False)
         for key, value, merge in (*request.parts, *request.settings):
             OmegaConf.update(composed, key, value, merge=merge, force_add=True)
         values = OmegaConf.to_container(composed, resolve=True)
-    except (HydraException, YAMLError, OmegaConfBaseException) as error:
+    except (HydraException, yaml.YAMLError, OmegaConfBaseException) as error:
         reason = " ".join(str(error).split())
         raise CreditlibError(f"cannot compose the configuration: {reason}") from None
-    assert isinstance(values, dict)
-    return {str(key): value for key, value in values.items()}
+    return {str(key): value for key, value in _given(values).items()}
+
+
+def _given(value: Any) -> Any:
+    """Without what a file marks as required (``???``) and nobody set: the schema then finds it missing."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _given(inner) for key, inner in value.items() if inner != "???"}
 
 
 @contextmanager

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from creditlib import registry
-from creditlib.compose import compose_one, configs_folder, options
+from creditlib.compose import compose_one, configs_folder, default_options, options
 
 OPTIONS = """\
   key=value          choose an option of a group, or change a setting
@@ -26,7 +26,7 @@ def help_text(config_name: str, about: str) -> str:
     """What the command does, its groups with their options, the settings with their defaults."""
     folder = configs_folder()
     top = folder / f"{config_name}.yaml"
-    chosen = _defaults(top)
+    chosen = default_options(config_name, folder)
     options_block = ["groups and their options (* by default):"]
     for group, default in chosen.items():
         options_block.append(f"  {group}=")
@@ -44,12 +44,6 @@ def help_text(config_name: str, about: str) -> str:
     return "\n\n".join([about.strip(), usage, "\n".join(options_block), "\n".join(settings_block)])
 
 
-def _defaults(top: Path) -> dict[str, str | None]:
-    """The groups of a top file, with what they are by default."""
-    entries = yaml.safe_load(top.read_text(encoding="utf-8"))["defaults"]
-    return {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
-
-
 def _describe(group: str, option: str, folder: Path) -> str:
     file = folder / group / f"{option}.yaml"
     if not file.is_file():
@@ -59,9 +53,7 @@ def _describe(group: str, option: str, folder: Path) -> str:
 
 
 def meanings(file: Path, prefix: str) -> dict[str, str]:
-    """The comment behind each setting of a file (and of the file that it builds on), by the setting's dotted
-    key.
-    """
+    """The comments behind the settings of a file and of the file that it builds on, by dotted key."""
     if not file.is_file():
         return {}
     text = file.read_text(encoding="utf-8")
@@ -82,5 +74,5 @@ def meanings(file: Path, prefix: str) -> dict[str, str]:
 def _show(values: Mapping[str, Any], key: str) -> str:
     value: Any = values
     for part in key.split("."):
-        value = value[part]
+        value = value.get(part, "(required)")
     return f"{key}={'null' if value is None else str(value).lower() if isinstance(value, bool) else value}"

@@ -1,12 +1,12 @@
 """Train a policy with several rewards, and see it get better.
 
-    python -m creditlib.train                                     # the embedded tiny policy on embedded text-to-SQL
+    python -m creditlib.train                                     # the embedded policy and text-to-SQL task
     python -m creditlib.train advantage=grpo seed=1 trainer.steps=60
     python -m creditlib.train task=spider model=smollm2 trainer=default rollout.max_tokens=64
     python -m creditlib.train -m advantage=grpo,gdpo seed=0,1,2   # a sweep: a folder a job
 
-A run writes config.yaml, metrics.jsonl, summary.json, evaluations/ and checkpoints/ into run.dir. The same command with the
-same folder resumes it.
+A run writes config.yaml, metrics.jsonl, summary.json, evaluations/ and checkpoints/ into run.dir. The same
+command with the same folder resumes it. docs/runs.md says more.
 """
 
 from __future__ import annotations
@@ -34,29 +34,34 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
     from creditlib.trainer.checkpoint import RunDirectory
     from creditlib.trainer.loop import Trainer
     from creditlib.trainer.metrics import require_trackers
+    from creditlib.trainer.processes import Processes
     from creditlib.trainer.progress import Display
 
     assemble.quiet_libraries()
     require_trackers(config.log.trackers)
     accelerator = Accelerator(
-        cpu=config.model.device == "cpu", log_with=list(config.log.trackers) or None, project_dir=config.run.dir
+        cpu=config.model.device == "cpu",
+        log_with=list(config.log.trackers) or None,
+        project_dir=config.run.dir,
     )
     main = accelerator.is_main_process
     display = Display(quiet=not main, bar=config.log.progress)
     directory = RunDirectory(Path(config.run.dir), assemble.plain(config)) if main else None
     try:
-        if directory and (summary := directory.read_summary()).get("finished"):
-            display.say(f"{directory.path} is complete: choose another run.dir, or delete the folder to train again")
-            display.changes("held-out accuracy, before and after training", summary["change"])
-            return summary
+        before = Processes(accelerator).from_first(directory.read_summary() if directory else {})
+        if before.get("finished"):
+            display.say(
+                f"{config.run.dir} is complete: choose another run.dir, or delete the folder to train again"
+            )
+            display.changes("held-out rewards, before and after training", before["change"])
+            return before
         if config.log.trackers:
             accelerator.init_trackers("creditlib", config={"run": str(assemble.plain(config))})
         with assemble.closing(task or build_task(config.task)) as ready:
             policy = assemble.build_policy(config.model, config.seed)
             engine = assemble.build_engine(policy, config.prompt, config.rollout, config.seed)
-            trainer = Trainer(config, ready, policy, engine, accelerator, directory, display)
-            summary = trainer.run()
-        display.changes("held-out accuracy, before and after training", summary.get("change", {}))
+            summary = Trainer(config, ready, policy, engine, accelerator, directory, display).run()
+        display.changes("held-out rewards, before and after training", summary.get("change", {}))
         display.say(f"everything is in {config.run.dir}")
         accelerator.end_training()
         return summary

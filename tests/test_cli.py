@@ -129,7 +129,8 @@ def test_help_of_the_other_commands(command: str) -> None:
 
 
 def test_a_group_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "trainer").mkdir()
+    tmp_path = tmp_path / "a folder"
+    (tmp_path / "trainer").mkdir(parents=True)
     (tmp_path / "trainer" / "mine.yaml").write_text("defaults: [default, _self_]\nsteps: 11\n")
     code, seen = call("--config-dir", str(tmp_path), "trainer=mine")
     assert (code, seen[0].trainer.steps) == (0, 11)

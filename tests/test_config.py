@@ -11,7 +11,7 @@ import yaml
 
 from creditlib import cli, registry
 from creditlib.compose import compose_jobs, compose_one, configs_folder, load_config, options, save_config
-from creditlib.config import RunConfig, SftConfig, nearest, parse_section
+from creditlib.config import ExportConfig, RunConfig, SftConfig, nearest, parse_section
 from creditlib.help import meanings
 from creditlib.types import CreditlibError
 
@@ -163,13 +163,20 @@ def test_impossible_combinations(overrides: list[str], words: tuple[str, ...]) -
     assert all(word in message for word in words)
 
 
+def test_required_settings() -> None:
+    values = compose_one("export", ["model.path=somewhere"])
+    with pytest.raises(CreditlibError, match=r"^out: is required and missing$"):
+        parse_section(ExportConfig, values)
+    assert parse_section(ExportConfig, values | {"out": "folder"}).out == "folder"
+
+
 def test_all_problems_are_told_at_once() -> None:
     assert len(refused("trainer.stepz=1", "seed=-1", "eval.limt=3").splitlines()) == 3
     assert len(refused("loss.x=1", "advantage.y=1").splitlines()) == 2
 
 
 @pytest.mark.parametrize(
-    "override", ["trainer={steps", "nothing", "run.dir=${nowhere}", "~nothing", "hydra.run.dir=x", "a=1,2"]
+    "override", ["trainer={steps", "nothing", "run.dir=${nowhere}", "~nothing", "hydra.run.dir=x", "seed=1,2"]
 )
 def test_unreadable_arguments(override: str) -> None:
     message = refused(override)
@@ -192,6 +199,30 @@ def test_python_mappings_and_arguments_mean_the_same() -> None:
 def test_a_mapping_that_names_its_part_replaces_the_section() -> None:
     config = cli.compose({"loss": {"name": "cispo", "ratio_max": 3.0}})
     assert config.loss.hyperparameters == {"ratio_max": 3.0}
+
+
+def test_a_registered_part_needs_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.BUILT_IN["advantage"], "other", "creditlib.advantage.grpo:Grpo")
+    config = cli.compose(["advantage=other", "advantage.std=population"])
+    assert config.advantage.name == "other"
+    assert config.advantage.hyperparameters == {"std": "population"}
+    assert "advantage.stdd" in refused("advantage=other", "advantage.stdd=population")
+
+
+def test_groups_of_another_command() -> None:
+    with pytest.raises(CreditlibError, match=r"sft has no such group\. Known: model, rollout, task"):
+        compose_one("sft", ["credit=uniform"])
+    with pytest.raises(CreditlibError, match="seed=1,2: several values"):
+        compose_one("sft", ["seed=1,2"])
+
+
+def test_no_choice() -> None:
+    assert cli.compose(["experiment=null"]) == cli.compose([])
+    assert "credit" in refused("credit=null")
+
+
+def test_hydras_plus_before_a_group_is_not_needed_but_may_stand() -> None:
+    assert cli.compose(["+experiment=dapo"]) == cli.compose(["experiment=dapo"])
 
 
 def test_mappings_merge_into_sections_and_replace_values() -> None:

@@ -45,8 +45,8 @@ _CHUNK = 16  # jobs a message: amortises the round trip, and little is lost if t
 
 @dataclass(frozen=True)
 class Failure:
-    """A job without a result, and why: its CPU time ("cpu") or its wall clock ("wall") was up, its process ran
-    out of memory ("memory") or ended ("died").
+    """A job without a result, and why: its CPU time ("cpu") or its wall clock ("wall") was up, its process
+    ran out of memory ("memory") or ended ("died").
     """
 
     kind: Literal["cpu", "wall", "memory", "died"]
@@ -103,10 +103,10 @@ class WorkerPool(Generic[Job, Result]):
     def map(self, jobs: Sequence[Job], *, seconds: float, wall_seconds: float) -> list[Result | Failure]:
         """Answer every job, in order.
 
-        A job may use `seconds` of CPU time, so that what else the machine does has no influence; the kernel ends
-        a worker that uses more, even in the middle of a call into C. `wall_seconds` is for jobs that wait. A job
-        whose process ends otherwise is tried once more on a fresh worker, since the cause may lie outside (the
-        kernel's memory killer picks by size, not by guilt).
+        A job may use `seconds` of CPU time, so that what else the machine does has no influence; the kernel
+        ends a worker that uses more, even in the middle of a call into C. `wall_seconds` is for jobs that
+        wait. A job whose process ends otherwise is tried once more on a fresh worker, since the cause may
+        lie outside (the kernel's memory killer picks by size, not by guilt).
 
         Raises:
             CreditlibError: the pool is closed, or a worker cannot start.
@@ -258,6 +258,7 @@ class _Map(Generic[Job, Result]):
 def _serve(descriptor: int, parent: int) -> None:
     """Main loop of a worker: read a list of jobs, answer them one by one, until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when a job's CPU time is up
     _die_with(parent)
     os.dup2(2, 1)
     connection = Connection(descriptor)
@@ -270,9 +271,7 @@ def _serve(descriptor: int, parent: int) -> None:
         while True:
             seconds, jobs = connection.recv()
             for job in jobs:
-                signal.setitimer(
-                    signal.ITIMER_PROF, seconds
-                )  # SIGPROF ends the process: Python leaves it alone
+                signal.setitimer(signal.ITIMER_PROF, seconds)
                 try:
                     answer = handler(job)
                 except MemoryError:

@@ -91,22 +91,21 @@ def group_stats(
     high_BK = over_group(values_BK.nan_to_num(-torch.inf), "amax")
     low_BK = over_group(values_BK.nan_to_num(torch.inf), "amin")
     noise = 0.0 if noise_BK is None else over_group(noise_BK, "amax")
-    # Compare extremes and not the deviation: eight copies of 0.1 have a mean that is not 0.1.
-    flat_BK = (count_BK < 2) | (high_BK - low_BK <= noise)
+    # Compare extremes and not the deviation: equal values may have a mean that is none of them. No valid cell
+    # leaves -inf - inf, which is flat too.
+    flat_BK = high_BK - low_BK <= noise
     deviation_BK = (values_BK - mean_BK).masked_fill(flat_BK | ~valid_BK, 0.0)
     std_BK = (over_group(deviation_BK**2, "sum") / (count_BK - ddof).clamp(min=1)).sqrt()
     return GroupStats(mean_BK, deviation_BK, std_BK, flat_BK)
 
 
 def apply_norm(columns_BK: Tensor, offset_B: Tensor, valid_B: Tensor, norm: Norm, eps: float) -> Advantages:
-    """The last step of a rule: zero the rows without any reward, and with ``response`` take the batch step.
+    """The last step of a rule: the batch step if `norm` is ``response``, and float32.
 
     With mu and sigma (ddof 1) of the row totals over the valid rows, the batch step returns the columns over
     (sigma + eps) and the offset (offset - mu) / (sigma + eps). ``none`` and ``token`` leave the scale alone;
     with ``token`` it is for `creditlib.advantage.whitening.whiten` to set.
     """
-    columns_BK = columns_BK.masked_fill(~valid_B[:, None], 0.0)
-    offset_B = offset_B.masked_fill(~valid_B, 0.0)
     if norm == "response" and valid_B.any():
         total_V = (columns_BK.sum(1) + offset_B)[valid_B]
         mu = total_V.mean()

@@ -19,7 +19,7 @@ def whiten(advantages_BT: Tensor, mask_BT: Tensor, shift_mean: bool = True) -> T
         shift_mean: False scales the deviations and puts the mean back.
 
     Returns:
-        (B, T). Without spread the deviations are exactly 0; with fewer than two valid tokens everything is.
+        (B, T); all 0 with fewer than two valid tokens.
 
     Source: verl, ``masked_whiten`` in ``verl/utils/torch_functional.py`` (eps 1e-8 under the root, ddof 1).
     """
@@ -29,8 +29,6 @@ def whiten(advantages_BT: Tensor, mask_BT: Tensor, shift_mean: bool = True) -> T
         return whitened_BT
     mean = values_N.mean()
     deviation_N = values_N - mean
-    if values_N.max() == values_N.min():
-        deviation_N = torch.zeros_like(values_N)
     scaled_N = deviation_N / (deviation_N.square().sum() / (len(values_N) - 1) + 1e-8).sqrt()
     whitened_BT[mask_BT] = (scaled_N if shift_mean else scaled_N + mean).float()
     return whitened_BT

@@ -164,7 +164,7 @@ class PolicyLoss(ABC):
         log_BT = (old_logps_BT - sampler_logps_BT).detach().masked_fill(~mask_BT, 0.0)
         if self.correction in ("sequence_truncate", "sequence_mask"):
             log_BT = log_BT.sum(1, keepdim=True).expand_as(log_BT)
-        weights_BT = log_BT.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
+        weights_BT = log_BT.exp()
         low = self.correction_low or 0.0
         if self.correction in ("token_truncate", "sequence_truncate"):
             return weights_BT.clamp(low, self.correction_high)

@@ -16,8 +16,11 @@ NOT_APPLICABLE = Check(math.nan, "does not apply to this prompt")
 def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     """Judge every response of the rollout.
 
-    A reward that a response has no finding for is NaN. A score that is infinite, or outside the declared bounds, is the
-    verifier's fault and raises `CreditlibError`, since group statistics would spread it over other responses.
+    A reward that a response has no finding for is NaN.
+
+    Raises:
+        CreditlibError: the verifier gave another number of findings, an undeclared reward, or a score
+            outside the declared bounds, which group statistics would spread over other responses.
     """
     names = verifier.reward_names
     prompts = [rollout.prompts[group] for group in rollout.group_B.tolist()]
@@ -29,19 +32,24 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     checks = tuple(tuple(finding.get(name, NOT_APPLICABLE) for name in names) for finding in findings)
     scores_BK = torch.tensor([[check.score for check in row] for row in checks], dtype=torch.float32)
     bounds_K2 = torch.tensor([verifier.bounds[name] for name in names], dtype=torch.float32)
-    return RewardTable(names, scores_BK.view(len(prompts), len(names)), tuple(names for _ in prompts), bounds_K2, checks)
+    return RewardTable(
+        names, scores_BK.view(len(prompts), len(names)), tuple(names for _ in prompts), bounds_K2, checks
+    )
 
 
 def _check(
     prompt: str, finding: Mapping[str, Check], names: Sequence[str], bounds: Mapping[str, tuple[float, float]]
 ) -> None:
     if unknown := set(finding) - set(names):
-        raise CreditlibError(f"prompt {prompt!r}: the verifier scored {sorted(unknown)}, declared are {list(names)}")
+        raise CreditlibError(
+            f"prompt {prompt!r}: the verifier scored {sorted(unknown)}, declared are {list(names)}"
+        )
     for name, check in finding.items():
         low, high = bounds[name]
         if not (math.isnan(check.score) or low <= check.score <= high):
             raise CreditlibError(
-                f"prompt {prompt!r}: reward {name!r} is {check.score}, outside its declared bounds [{low}, {high}]"
+                f"prompt {prompt!r}: reward {name!r} is {check.score}, outside its declared bounds "
+                f"[{low}, {high}]"
             )
 
 
@@ -68,7 +76,7 @@ def select_rows(table: RewardTable, rows: Sequence[int]) -> RewardTable:
 
 
 def varying_rewards(scores_BK: Tensor, group_B: Tensor) -> Tensor:
-    """(N, K) bool for the N groups in order of their id: does reward k differ between the responses of the group."""
+    """(N, K) bool for the N groups in order of their id: does reward k vary between the group's responses."""
     groups = group_B.unique()
     varies_NK = torch.zeros(len(groups), scores_BK.shape[1], dtype=torch.bool)
     for n, group in enumerate(groups):
@@ -77,3 +85,9 @@ def varying_rewards(scores_BK: Tensor, group_B: Tensor) -> Tensor:
         high_K = rows_GK.nan_to_num(nan=-math.inf).amax(0)
         varies_NK[n] = high_K > low_K
     return varies_NK
+
+
+def applicable_rewards(scores_BK: Tensor, group_B: Tensor) -> Tensor:
+    """(N, K) bool for the N groups in order of their id: does reward k apply to any response of the group."""
+    valid_BK = ~scores_BK.isnan()
+    return torch.stack([valid_BK[group_B == group].any(0) for group in group_B.unique()])

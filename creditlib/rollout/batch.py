@@ -15,7 +15,9 @@ def select_groups(rollout: Rollout, groups: Sequence[int]) -> tuple[Rollout, lis
     """The responses to prompts `groups`, renumbered in that order, and the rows they had."""
     renumber = {group: n for n, group in enumerate(groups)}
     rows = [row for row, group in enumerate(rollout.group_B.tolist()) if group in renumber]
-    group_B = torch.tensor([renumber[int(rollout.group_B[row])] for row in rows], device=rollout.group_B.device)
+    group_B = torch.tensor(
+        [renumber[int(rollout.group_B[row])] for row in rows], device=rollout.group_B.device
+    )
     return (
         Rollout(
             prompts=tuple(rollout.prompts[group] for group in groups),

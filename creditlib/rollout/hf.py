@@ -1,10 +1,11 @@
-"""Sampling responses with transformers, on the model that is being trained."""
+"""Responses sampled with transformers, from the very model that is being trained."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 import torch
 from peft import PeftModel
@@ -23,12 +24,14 @@ from creditlib.types import CreditlibError, Finish, Prompt, Rollout
 class HFRollout:
     """A `RolloutEngine` over a causal LM of transformers, with or without LoRA adapters of peft.
 
-    A prompt is read once for all its responses; finished rows leave the batch; each response draws from its own random
-    stream. So neither the other rows, nor `rows`, nor the number of processes changes which tokens a response gets (up to
-    the rounding of the model's own arithmetic, which depends on the batch's shape).
+    A prompt is read once for all its responses, finished rows leave the batch, and each response draws from
+    its own random stream. So neither the other rows nor `rows` nor the number of processes decides what a
+    response says (but for the rounding of the model's own arithmetic, which varies with the shape of the
+    batch).
 
     Args:
-        model: the policy. Its modes, weights and configuration are the same after `generate` as before.
+        model: the policy, not wrapped for distributed training. After `generate` its weights and modes are as
+            before.
         encoder: renders prompts and decodes responses.
         seed: the run's seed.
         temperature: of sampling; stored log-probs are at this temperature.
@@ -56,7 +59,9 @@ class HFRollout:
             raise CreditlibError(
                 f"rollout.max_tokens and rollout.rows must be at least 1, found {max_tokens} and {rows}"
             )
-        self._model: PreTrainedModel = model.get_base_model() if isinstance(model, PeftModel) else model
+        # LoRA lives inside the base model; peft's wrapper around it only costs time here.
+        base = model.get_base_model() if isinstance(model, PeftModel) else model
+        self._model = cast(PreTrainedModel, base)
         self._encoder = encoder
         self._seed = seed
         self._sampler = Sampler(temperature, top_p, top_k)
@@ -64,10 +69,13 @@ class HFRollout:
         self._max_tokens = max_tokens
         self._eos_ids = frozenset(eos_ids)
         self._rows = rows
-        with _evaluating(self._model), torch.no_grad():
+        self._prefix_type: type[SharedPrefix] | type[RepeatedPrefix]
+        with _evaluating(self._model):
             self._prefix_type = SharedPrefix if supports_shared_prefix(self._model) else RepeatedPrefix
 
-    def generate(self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False) -> Rollout:
+    def generate(
+        self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False
+    ) -> Rollout:
         """`samples` responses to each prompt, those of one prompt next to each other.
 
         Args:
@@ -90,7 +98,11 @@ class HFRollout:
             for start in range(0, len(prompts), prompts_at_once):
                 chosen = by_length[start : start + prompts_at_once]
                 prefix = self._prefix_type(self._model, [encoded[n] for n in chosen])
-                pairs = [(group, n * samples + sample) for group, n in enumerate(chosen) for sample in range(samples)]
+                pairs = [
+                    (group, n * samples + sample)
+                    for group, n in enumerate(chosen)
+                    for sample in range(samples)
+                ]
                 for first in range(0, len(pairs), self._rows):
                     groups, rows = zip(*pairs[first : first + self._rows], strict=True)
                     self._decode(prefix, groups, rows, responses, sampler)
@@ -119,8 +131,9 @@ class HFRollout:
         positions = getattr(self._model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         if positions is not None and len(ids) + self._max_tokens > positions:
             raise CreditlibError(
-                f"prompt {prompt.id!r} has {len(ids)} tokens; with rollout.max_tokens={self._max_tokens} the model's "
-                f"{positions} positions leave room for {positions - self._max_tokens}: lower rollout.max_tokens or set prompt.max_tokens"
+                f"prompt {prompt.id!r} has {len(ids)} tokens, but with rollout.max_tokens={self._max_tokens} the "
+                f"model's {positions} positions leave room for {positions - self._max_tokens}: "
+                "lower rollout.max_tokens or shorten the prompt"
             )
         return ids
 
@@ -128,14 +141,20 @@ class HFRollout:
         seen: Counter[str] = Counter()
         keys: list[int] = []
         for prompt in prompts:
-            keys += [stream_key(self._seed, step, prompt.id, seen[prompt.id] + sample) for sample in range(samples)]
+            first = seen[prompt.id]
+            keys += [stream_key(self._seed, step, prompt.id, first + sample) for sample in range(samples)]
             seen[prompt.id] += samples
         return keys
 
     def _decode(
-        self, prefix: Prefix, groups: Sequence[int], rows: Sequence[int], responses: _Responses, sampler: Sampler
+        self,
+        prefix: Prefix,
+        groups: Sequence[int],
+        rows: Sequence[int],
+        responses: _Responses,
+        sampler: Sampler,
     ) -> None:
-        """Sample responses `rows`, which continue the prefix's prompts `groups`, to their end."""
+        """Sample the responses `rows`, continuing the prompts `groups` of `prefix`, to their end."""
         device = self._model.device
         group_R = torch.tensor(groups, device=device)
         rows_R = torch.tensor(rows, device=device)
@@ -155,7 +174,7 @@ class HFRollout:
             if finished == len(done_R) or position + 1 == self._max_tokens:
                 return
             tokens_R = draw.tokens_R
-            if 8 * finished >= len(done_R):  # moving rows has a price, so not for every single one
+            if 8 * finished >= len(done_R):  # closing gaps has a price too, so not for every single row
                 index_R = _without(done_R)
                 rows_R, tokens_R, done_R = rows_R[index_R], tokens_R[index_R], done_R[index_R]
                 state.keep(index_R)

@@ -1,17 +1,17 @@
-"""Prompts prefilled once, and the rows that continue them token by token."""
+"""Prompts read once, and the rows that continue them token by token. This way works for any causal LM."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-PAD = 0  # any token: padding is told by masks and lengths, never by its id
+PAD = 0  # any token would do: padding is known by masks and lengths, never by its id
 
 
 class Rows(Protocol):
@@ -22,7 +22,7 @@ class Rows(Protocol):
         ...
 
     def keep(self, index_R: Tensor) -> None:
-        """Go on with the rows `index_R` only, in that order."""
+        """Go on with the rows `index_R` alone, in that order."""
         ...
 
 
@@ -35,64 +35,65 @@ class Prefix(Protocol):
         ...
 
     def rows(self, group_R: Tensor, capacity: int) -> Rows:
-        """Start one row a response; row r continues prompt `group_R[r]` by at most `capacity` tokens."""
+        """Open rows; row r continues prompt `group_R[r]` by at most `capacity` tokens."""
         ...
 
 
 class RepeatedPrefix:
-    """Works for any causal LM: the prompts, left padded, in transformers' own cache, which is repeated for every response.
+    """The prompts, padded on the left, in transformers' own cache, which is then repeated for the responses.
 
     Args:
-        model: a causal LM in eval mode.
-        prompts: N token sequences.
+        model: a causal LM in evaluation mode.
+        prompts: N token sequences, none of them empty.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
         width = max(map(len, prompts))
         padding_N = [width - len(prompt) for prompt in prompts]
-        rows = [[PAD] * padding + list(prompt) for padding, prompt in zip(padding_N, prompts, strict=True)]
-        self._model = model
-        self._padding_N = torch.tensor(padding_N, device=model.device)
-        self._width = width
-        self._cache = DynamicCache(config=model.config)
-        ids_NP = torch.tensor(rows, device=model.device)
-        self.logits_NV = padded_forward(model, ids_NP, self._padding_N, 0, self._cache)
+        ids = [[PAD] * padding + list(prompt) for padding, prompt in zip(padding_N, prompts, strict=True)]
+        self._prompts = RepeatedRows(model, DynamicCache(config=model.config), padding_N)
+        self.logits_NV = self._prompts.read(torch.tensor(ids, device=model.device))
 
     def rows(self, group_R: Tensor, capacity: int) -> RepeatedRows:
-        cache = copy.deepcopy(self._cache)
-        cache.reorder_cache(group_R)
-        return RepeatedRows(self._model, cache, self._padding_N[group_R], self._width)
+        rows = self._prompts.copy()
+        rows.keep(group_R)
+        return rows
 
 
 class RepeatedRows:
-    """The rows of a `RepeatedPrefix`."""
+    """Rows of equal width, the first `padding_R` columns of which are padding, and their cache."""
 
-    def __init__(self, model: PreTrainedModel, cache: Cache, padding_R: Tensor, length: int) -> None:
-        self._model, self._cache, self._padding_R, self._length = model, cache, padding_R, length
+    def __init__(self, model: PreTrainedModel, cache: Cache, padding_R: Sequence[int]) -> None:
+        self._model = model
+        self._cache = cache
+        self._padding_R = torch.tensor(padding_R, device=model.device)
+        self._padded = any(padding_R)
+        self._width = 0
+
+    def copy(self) -> RepeatedRows:
+        twin = copy.copy(self)
+        twin._cache = copy.deepcopy(self._cache)
+        return twin
 
     def step(self, tokens_R: Tensor) -> Tensor:
-        logits_RV = padded_forward(self._model, tokens_R[:, None], self._padding_R, self._length, self._cache)
-        self._length += 1
-        return logits_RV
+        return self.read(tokens_R[:, None])
 
     def keep(self, index_R: Tensor) -> None:
-        self._cache.reorder_cache(index_R)
+        self._cache.reorder_cache(cast(torch.LongTensor, index_R))
         self._padding_R = self._padding_R[index_R]
 
-
-def padded_forward(model: PreTrainedModel, ids_RL: Tensor, padding_R: Tensor, past: int, cache: Cache) -> Tensor:
-    """Read `ids_RL` after `past` columns, `padding_R` of which are padding on the left; logits after the last column, (R, V)."""
-    accepted = inspect.signature(model.forward).parameters
-    length = past + ids_RL.shape[1]
-    arguments: dict[str, Any] = {}
-    if bool(padding_R.any()):  # without a mask attention takes its fast path
-        columns_1L = torch.arange(length, device=ids_RL.device)[None]
-        arguments["attention_mask"] = (columns_1L >= padding_R[:, None]).long()
-        if "position_ids" in accepted:
-            positions_RL = (columns_1L - padding_R[:, None]).clamp(min=0)
-            arguments["position_ids"] = positions_RL[:, past:]
-    if "logits_to_keep" in accepted:
-        arguments["logits_to_keep"] = 1
-    output = model(input_ids=ids_RL, past_key_values=cache, use_cache=True, **arguments)
-    logits_RV: Tensor = output.logits[:, -1]
-    return logits_RV
+    def read(self, ids_RL: Tensor) -> Tensor:
+        """Append L tokens to each row; logits after the last, (R, V)."""
+        accepted = inspect.signature(self._model.forward).parameters
+        start, self._width = self._width, self._width + ids_RL.shape[1]
+        arguments: dict[str, Any] = {}
+        if self._padded:
+            columns_RL = torch.arange(self._width, device=ids_RL.device) - self._padding_R[:, None]
+            arguments["attention_mask"] = (columns_RL >= 0).long()
+            if "position_ids" in accepted:
+                arguments["position_ids"] = columns_RL[:, start:].clamp(min=0)
+        if "logits_to_keep" in accepted:
+            arguments["logits_to_keep"] = 1
+        output = self._model(input_ids=ids_RL, past_key_values=self._cache, use_cache=True, **arguments)
+        logits_RV: Tensor = output.logits[:, -1]
+        return logits_RV

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import Cache, DynamicCache, PreTrainedModel
 from transformers.cache_utils import CacheLayerMixin, DynamicLayer
 
-from creditlib.policy.attention import PrefixKeyValues, UnsupportedAttention, shared_prefix_decoding
+from creditlib.policy.attention import PrefixKeyValues, UnsupportedAttentionError, shared_prefix_decoding
 from creditlib.rollout.prefix import PAD, RepeatedPrefix
 
 
 class SharedPrefix:
-    """Prompts read once, without left padding: a response keeps only its own keys and values and attends to its prompt's.
+    """Prompts read once. A response stores its own keys and values only, and attends to its prompt's where
+    they are.
 
-    Same numbers as `RepeatedPrefix`, for models that `supports_shared_prefix` admits.
+    The numbers are `RepeatedPrefix`'s, for models that `supports_shared_prefix` admits.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
         self._model = model
         self._lengths_N = torch.tensor([len(prompt) for prompt in prompts], device=model.device)
-        longest = int(self._lengths_N.max())
-        logits: list[Tensor | None] = [None] * len(prompts)
-        self._keys: list[Tensor] = []
-        self._values: list[Tensor] = []
+        order: list[int] = []
+        logits: list[Tensor] = []
+        caches: list[list[Any]] = []
         for bucket in _similar_lengths(prompts):
             cache = DynamicCache(config=model.config)
-            for index, row_V in zip(bucket, _read(model, [prompts[n] for n in bucket], cache), strict=True):
-                logits[index] = row_V
-            if len(bucket) == len(prompts):
-                self._keys = [layer.keys for layer in cache.layers]
-                self._values = [layer.values for layer in cache.layers]
-                break
-            for store, name in ((self._keys, "keys"), (self._values, "values")):
-                for depth, layer in enumerate(cache.layers):
-                    states_NKPD = getattr(layer, name)
-                    if depth == len(store):
-                        _, heads, _, width = states_NKPD.shape
-                        store.append(states_NKPD.new_zeros(len(prompts), heads, longest, width))
-                    store[depth][bucket, :, : states_NKPD.shape[2]] = states_NKPD
-        self.logits_NV = torch.stack([row_V for row_V in logits if row_V is not None])
+            logits.append(_read(model, [prompts[n] for n in bucket], cache))
+            caches.append(cache.layers)
+            order += bucket
+        # The buckets hold the prompts in another order than the caller.
+        place_N = torch.tensor(order, device=model.device).argsort()
+        self.logits_NV = torch.cat(logits)[place_N]
+        layers = list(zip(*caches, strict=True))
+        self._keys = tuple(_stack([layer.keys for layer in buckets], place_N) for buckets in layers)
+        self._values = tuple(_stack([layer.values for layer in buckets], place_N) for buckets in layers)
 
     def rows(self, group_R: Tensor, capacity: int) -> SharedRows:
         return SharedRows(self._model, self._keys, self._values, self._lengths_N, group_R, capacity)
@@ -50,99 +48,103 @@ class SharedPrefix:
 class SharedRows:
     """The rows of a `SharedPrefix`."""
 
+    _group_R: Tensor  # index of each row's prompt among those still in use
+    _positions_R: Tensor  # where each row's next token stands
+    _prefix: PrefixKeyValues
+
     def __init__(
         self,
         model: PreTrainedModel,
-        keys: Sequence[Tensor],
-        values: Sequence[Tensor],
+        keys: tuple[Tensor, ...],
+        values: tuple[Tensor, ...],
         lengths_N: Tensor,
         group_R: Tensor,
         capacity: int,
     ) -> None:
         self._model = model
-        self._keys, self._values = tuple(keys), tuple(values)
-        self._lengths_N = lengths_N
+        self._keys, self._values, self._lengths_N = keys, values, lengths_N
         self._own = [_OwnLayer(capacity) for _ in keys]
-        self._cache = Cache(layers=self._own)
-        self._past = 0
-        self._place(group_R)
+        self._cache = Cache(layers=[*self._own])
+        self._arrange(group_R)
 
     def step(self, tokens_R: Tensor) -> Tensor:
         with shared_prefix_decoding(self._model):
             output = self._model(
                 input_ids=tokens_R[:, None],
-                position_ids=(self._lengths_N[self._group_R] + self._past)[:, None],
+                position_ids=self._positions_R[:, None],
                 past_key_values=self._cache,
                 use_cache=True,
                 logits_to_keep=1,
                 shared_prefix=self._prefix,
             )
-        self._past += 1
+        self._positions_R = self._positions_R + 1
         logits_RV: Tensor = output.logits[:, -1]
         return logits_RV
 
     def keep(self, index_R: Tensor) -> None:
         for layer in self._own:
             layer.keep(index_R)
-        self._place(self._group_R[index_R])
+        self._arrange(self._group_R[index_R])
 
-    def _place(self, group_R: Tensor) -> None:
-        """Lay out the rows among the prompts that still have any."""
-        alive_N, group_R, counts_N = group_R.unique(return_inverse=True, return_counts=True)
+    def _arrange(self, group_R: Tensor) -> None:
+        """Lay out the rows, leaving out prompts that none of them continues."""
+        alive_N, self._group_R, counts_N = torch.unique(group_R, return_inverse=True, return_counts=True)
         if len(alive_N) < len(self._lengths_N):
             self._lengths_N = self._lengths_N[alive_N]
             longest = int(self._lengths_N.max())
             self._keys = tuple(keys[alive_N, :, :longest] for keys in self._keys)
             self._values = tuple(values[alive_N, :, :longest] for values in self._values)
-        self._group_R = group_R
+        self._positions_R = self._lengths_N[self._group_R] + self._own[0].get_seq_length()
 
-        order_R = group_R.argsort(stable=True)
-        place_R = torch.arange(len(group_R), device=group_R.device)
-        slots_a_group = int(counts_N.max())
-        slot_R = torch.empty_like(place_R)
-        slot_R[order_R] = group_R[order_R] * slots_a_group + place_R - (counts_N.cumsum(0) - counts_N)[group_R[order_R]]
-        slots = slots_a_group * len(alive_N)
-        in_place = slots == len(group_R) and bool((slot_R == place_R).all())
+        # Slot of the i-th row of prompt n: n * G + i.
+        row_R = torch.arange(len(group_R), device=group_R.device)
+        by_group_R = self._group_R.argsort(stable=True)
+        first_N = counts_N.cumsum(0) - counts_N
+        rank_R = torch.empty_like(row_R)
+        rank_R[by_group_R] = row_R - first_N[self._group_R[by_group_R]]
+        rows_a_prompt = int(counts_N.max())
+        slot_R = self._group_R * rows_a_prompt + rank_R
+        slots = rows_a_prompt * len(alive_N)
+        in_place = slots == len(row_R) and bool((slot_R == row_R).all())
 
-        bias_RP = None
-        if bool((self._lengths_N != self._lengths_N[0]).any()):
-            column_P = torch.arange(self._keys[0].shape[2], device=group_R.device)
-            padding_NP = column_P >= self._lengths_N[:, None]
-            bias_RP = self._keys[0].new_zeros(padding_NP.shape).masked_fill_(padding_NP, -torch.inf)[group_R]
+        column_P = torch.arange(self._keys[0].shape[2], device=group_R.device)
+        padding_NP = column_P >= self._lengths_N[:, None]
+        bias_NP = self._keys[0].new_zeros(padding_NP.shape).masked_fill_(padding_NP, -torch.inf)
+        bias_RP = bias_NP[self._group_R] if bool(padding_NP.any()) else None
         self._prefix = PrefixKeyValues(self._keys, self._values, bias_RP, None if in_place else slot_R, slots)
 
 
-class _OwnLayer(CacheLayerMixin):  # type: ignore[misc]
+class _OwnLayer(CacheLayerMixin):
     """One layer's keys and values of the responses, written in place into room for `capacity` tokens."""
 
     def __init__(self, capacity: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._capacity = capacity
         self._length = 0
+        self._buffers: tuple[Tensor, ...] = ()
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        rows, heads, _, width = key_states.shape
-        self.keys = key_states.new_empty(rows, heads, self._capacity, width)
-        self.values = value_states.new_empty(rows, heads, self._capacity, value_states.shape[3])
+        self._buffers = tuple(
+            states.new_empty(*states.shape[:2], self._capacity, states.shape[3])
+            for states in (key_states, value_states)
+        )
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *unused: object) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        end = self._length + key_states.shape[2]
-        self.keys[:, :, self._length : end] = key_states
-        self.values[:, :, self._length : end] = value_states
-        self._length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        start, self._length = self._length, self._length + key_states.shape[2]
+        keys, values = (buffer[:, :, : self._length] for buffer in self._buffers)
+        keys[:, :, start:] = key_states
+        values[:, :, start:] = value_states
+        return keys, values
 
     def keep(self, index_R: Tensor) -> None:
-        """Go on with rows `index_R`. Only rows that change place are copied."""
-        if not self.is_initialized:
-            return
+        """Go on with the rows `index_R`. Only rows that change their place are copied."""
         moved_R = (index_R != torch.arange(len(index_R), device=index_R.device)).nonzero()[:, 0]
-        for buffer in (self.keys, self.values):
+        for buffer in self._buffers:
             buffer[moved_R, :, : self._length] = buffer[index_R[moved_R], :, : self._length]
-        self.keys, self.values = self.keys[: len(index_R)], self.values[: len(index_R)]
+        self._buffers = tuple(buffer[: len(index_R)] for buffer in self._buffers)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._length + query_length, 0
@@ -155,7 +157,7 @@ class _OwnLayer(CacheLayerMixin):  # type: ignore[misc]
 
 
 def _similar_lengths(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Indices of prompts that are worth padding to one length: the longest is at most an eighth, or 8 tokens, longer."""
+    """Indices of prompts worth padding to one length: the longest is at most 8 tokens and an eighth longer."""
     bucket: list[int] = []
     for index in sorted(range(len(prompts)), key=lambda n: len(prompts[n])):
         if bucket and len(prompts[index]) > len(prompts[bucket[0]]) * 9 // 8 + 8:
@@ -166,7 +168,7 @@ def _similar_lengths(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
 
 
 def _read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], cache: Cache) -> Tensor:
-    """Fill `cache` with the prompts, right padded: causal attention needs no mask then. Logits after each, (N, V)."""
+    """Fill `cache` with the prompts; logits after each. Padded on the right they need no mask."""
     longest = max(map(len, prompts))
     ids = [[*prompt, *[PAD] * (longest - len(prompt))] for prompt in prompts]
     lasts = sorted({len(prompt) - 1 for prompt in prompts})
@@ -176,28 +178,41 @@ def _read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], cache: Cache
         use_cache=True,
         logits_to_keep=torch.tensor(lasts, device=model.device),
     )
-    columns = [lasts.index(len(prompt) - 1) for prompt in prompts]
-    logits_NV: Tensor = output.logits[torch.arange(len(prompts)), columns]
-    return logits_NV
+    logits: Tensor = output.logits
+    return logits[range(len(prompts)), [lasts.index(len(prompt) - 1) for prompt in prompts]]
 
 
+def _stack(states: Sequence[Tensor], place_N: Tensor) -> Tensor:
+    """Join (n, H, p, D) pieces of different lengths, padded on the right, with the prompts at `place_N`."""
+    if len(states) == 1 and bool((place_N == torch.arange(len(place_N), device=place_N.device)).all()):
+        return states[0]
+    longest = max(piece.shape[2] for piece in states)
+    padded = [torch.nn.functional.pad(piece, (0, 0, 0, longest - piece.shape[2])) for piece in states]
+    return torch.cat(padded)[place_N]
+
+
+@torch.no_grad()
 def supports_shared_prefix(model: PreTrainedModel) -> bool:
-    """Whether `SharedPrefix` gives this model's numbers. False for sliding windows, recurrent layers, soft capping, sinks
-    and whatever else deviates: two prompts of a few tokens are continued both ways and must agree."""
+    """Whether `SharedPrefix` gives this model's numbers.
+
+    Sliding windows and recurrent layers are known by their caches; whatever else deviates shows when two
+    prompts of a few tokens are continued both ways.
+    """
     layers = DynamicCache(config=model.config).layers
-    if not model._supports_attention_backend or any(type(layer) is not DynamicLayer for layer in layers):
+    accepted = set(inspect.signature(model.forward).parameters)
+    if not {"position_ids", "logits_to_keep"} <= accepted or any(
+        type(layer) is not DynamicLayer for layer in layers
+    ):
         return False
     tokens = torch.arange(5, device=model.device) % model.config.get_text_config(decoder=True).vocab_size
     prompts = [tokens[:3].tolist(), tokens.tolist()]
     group_R = torch.tensor([0, 1, 1], device=model.device)
     logits: list[Tensor] = []
     for prefix_type in (RepeatedPrefix, SharedPrefix):
-        prefix = prefix_type(model, prompts)
-        rows = prefix.rows(group_R, 2)
+        rows = prefix_type(model, prompts).rows(group_R, 2)
         try:
-            logits.append(torch.stack([rows.step(tokens[:3]), rows.step(tokens[2:])]).float())
-        except UnsupportedAttention:
+            logits.append(torch.stack([rows.step(tokens[:3]), rows.step(tokens[2:])]).double())
+        except UnsupportedAttentionError:
             return False
-    # A few hundred roundings: far above what two orders of summation differ by, far below what a missing prompt does.
-    tolerance = 300 * torch.finfo(model.dtype).eps * float(logits[0].abs().max())
+    tolerance = math.sqrt(torch.finfo(model.dtype).eps) * logits[0].abs().max()
     return bool((logits[0] - logits[1]).abs().max() <= tolerance)

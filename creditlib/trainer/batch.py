@@ -1,4 +1,4 @@
-"""What all processes together know of a step: rewards, groups and lengths, without the tokens."""
+"""What all processes together know of a step: rewards, groups, lengths and advantages, without the tokens."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from accelerate import PartialState
-from accelerate.utils import gather_object
 from torch import Tensor
 
 from creditlib.advantage.whitening import whiten
-from creditlib.rewards.table import varying_rewards
-from creditlib.types import AdvantageRule, Advantages, RewardTable, Rollout
+from creditlib.rewards.table import applicable_rewards, varying_rewards
+from creditlib.trainer.processes import Processes
+from creditlib.types import AdvantageRule, Advantages, RewardTable, Rollout, TokenCredit
 
 
 @dataclass(frozen=True)
 class GlobalBatch:
     """Rows of all processes, ordered by group, so that the number of processes changes no sum. On the CPU.
 
-    `local_B` are the rows of this process in the order of its own rollout.
+    `local_B` are the rows of this process, in the order of its own rollout.
     """
 
     names: tuple[str, ...]
     scores_BK: Tensor
-    group_B: Tensor  # global prompt numbers
+    group_B: Tensor  # numbers of prompts, unique over processes
     kind_BK: list[tuple[str, ...]]
     bounds_K2: Tensor
     lengths_B: Tensor
@@ -36,61 +34,120 @@ class GlobalBatch:
     local_B: Tensor
 
     @staticmethod
-    def gather(rollout: Rollout, table: RewardTable, numbers: Sequence[int]) -> GlobalBatch:
+    def gather(
+        rollout: Rollout, table: RewardTable, numbers: Sequence[int], processes: Processes
+    ) -> GlobalBatch:
         """Collect from all processes; `numbers[n]` is the global number of this process's prompt n."""
         groups = [numbers[n] for n in rollout.group_B.tolist()]
-        lengths = rollout.lengths_B.tolist()
-        rows = [
-            (groups[b], table.scores_BK[b].tolist(), table.kind_BK[b], lengths[b], rollout.finish[b] == "length")
-            for b in range(len(groups))
-        ]
+        truncated = [finish == "length" for finish in rollout.finish]
+        own = list(
+            zip(
+                groups,
+                table.scores_BK.tolist(),
+                table.kind_BK,
+                rollout.lengths_B.tolist(),
+                truncated,
+                strict=True,
+            )
+        )
         flags = Counter(flag for row in table.checks for check in row for flag in check.flags)
-        mine = PartialState().process_index
-        parts: list[tuple[int, list[Any], Counter[str]]] = gather_object([(mine, rows, flags)])
-        tagged = [(row, rank, b) for rank, own, _ in parts for b, row in enumerate(own)]
-        tagged.sort(key=lambda item: (item[0][0], item[1], item[2]))
-        place = {(rank, b): position for position, (_, rank, b) in enumerate(tagged)}
-        ordered = [row for row, _, _ in tagged]
+        parts = processes.gather((own, flags))
+        rows = [(rank, row) for rank, (theirs, _) in enumerate(parts) for row in theirs]
+        order = sorted(
+            range(len(rows)), key=lambda i: rows[i][1][0]
+        )  # stable: a group's rows keep their order
+        ordered = [rows[i][1] for i in order]
         return GlobalBatch(
             table.names,
-            torch.tensor([row[1] for row in ordered], dtype=torch.float32).view(len(ordered), len(table.names)),
-            torch.tensor([row[0] for row in ordered], dtype=torch.long),
-            [row[2] for row in ordered],
+            torch.tensor([scores for _, scores, _, _, _ in ordered]).view(len(ordered), len(table.names)),
+            torch.tensor([group for group, _, _, _, _ in ordered], dtype=torch.long),
+            [kinds for _, _, kinds, _, _ in ordered],
             table.bounds_K2,
-            torch.tensor([row[3] for row in ordered]),
-            torch.tensor([row[4] for row in ordered], dtype=torch.bool),
-            sum((own for _, _, own in parts), Counter()),
-            torch.tensor([place[(mine, b)] for b in range(len(rows))], dtype=torch.long),
+            torch.tensor([length for _, _, _, length, _ in ordered]),
+            torch.tensor([cut for _, _, _, _, cut in ordered], dtype=torch.bool),
+            sum((theirs for _, theirs in parts), Counter()),
+            torch.tensor(order, dtype=torch.long).argsort()[[rank == processes.rank for rank, _ in rows]],
         )
 
     def advantages(self, rule: AdvantageRule, device: torch.device) -> Advantages:
         """The rule over the whole batch; this process's rows of what it gives."""
         everyone = rule(self.scores_BK, self.group_B, self.bounds_K2, self.kind_BK)
-        return Advantages(everyone.by_reward_BK[self.local_B].to(device), everyone.offset_B[self.local_B].to(device))
+        return Advantages(
+            everyone.by_reward_BK[self.local_B].to(device), everyone.offset_B[self.local_B].to(device)
+        )
+
+    def varying_groups(self) -> list[int]:
+        """Groups in which some reward differs between responses, the only ones that can teach anything."""
+        varies_N = varying_rewards(self.scores_BK, self.group_B).any(1)
+        numbers: list[int] = self.group_B.unique()[varies_N].tolist()
+        return numbers
 
     def metrics(self) -> dict[str, float]:
-        """Means over all responses of the step: rewards, zero-spread groups, lengths, flags."""
+        """Over all responses of the step: mean rewards, share of groups without spread, lengths, flags."""
         varies_NK = varying_rewards(self.scores_BK, self.group_B)
+        applies_NK = applicable_rewards(self.scores_BK, self.group_B)
         metrics: dict[str, float] = {}
         for k, name in enumerate(self.names):
-            valid_V = self.scores_BK[:, k][~self.scores_BK[:, k].isnan()].double()
-            metrics[f"reward/{name}"] = valid_V.mean().item() if len(valid_V) else math.nan
-            metrics[f"zero_spread/{name}"] = 1.0 - varies_NK[:, k].double().mean().item()
+            metrics[f"reward/{name}"] = self.scores_BK[:, k].double().nanmean().item()
+            varies_M = varies_NK[:, k][applies_NK[:, k]]
+            metrics[f"zero_spread/{name}"] = 1.0 - varies_M.double().mean().item()
         metrics["response/tokens"] = self.lengths_B.double().mean().item()
         metrics["response/truncated"] = self.truncated_B.double().mean().item()
         metrics["response/unscored"] = self.scores_BK.isnan().all(1).double().mean().item()
         return metrics | {f"flag/{flag}": float(count) for flag, count in sorted(self.flags.items())}
 
 
-def whiten_over_processes(advantages_BT: Tensor, mask_BT: Tensor) -> Tensor:
+def whiten_over_processes(advantages_BT: Tensor, mask_BT: Tensor, processes: Processes) -> Tensor:
     """`whiten` with the statistics of the tokens of all processes."""
-    own = advantages_BT[mask_BT].tolist()
-    parts: list[tuple[int, list[float]]] = gather_object([(PartialState().process_index, own)])
-    parts.sort()
-    everyone_T = torch.tensor([value for _, values in parts for value in values], dtype=torch.float64)
-    white_T = whiten(everyone_T[None], torch.ones(1, len(everyone_T), dtype=torch.bool))[0]
-    start = sum(len(values) for rank, values in parts if rank < PartialState().process_index)
+    parts = processes.gather(advantages_BT[mask_BT].cpu())
+    everyone_1T = torch.cat(parts)[None]
+    white_T = whiten(everyone_1T, torch.ones_like(everyone_1T, dtype=torch.bool))[0]
     out_BT = torch.zeros_like(advantages_BT)
-    out_BT[mask_BT] = white_T[start : start + len(own)].to(advantages_BT)
+    out_BT[mask_BT] = white_T.split([len(part) for part in parts])[processes.rank].to(advantages_BT)
     return out_BT
 
+
+def credit_metrics(
+    credit: TokenCredit, advantages_BT: Tensor, counted_BT: Tensor, processes: Processes
+) -> dict[str, float]:
+    """How concentrated the weights are (ESS over T: 1 is uniform), the final token advantages, and the
+    strategy's diagnostics.
+
+    Over all responses with tokens that count. Diagnostics are averaged over processes, by their number of
+    responses.
+    """
+    rows_B = counted_BT.any(1)
+    weights_BKT = (credit.weights_BKT * counted_BT[:, None])[rows_B]
+    square_BK = weights_BKT.square().sum(2).clamp(min=torch.finfo(weights_BKT.dtype).tiny)
+    ess_BK = weights_BKT.sum(2).square() / square_BK / counted_BT[rows_B].sum(1, keepdim=True)
+    token_T = advantages_BT[counted_BT].double()
+    rows, rewards = ess_BK.shape
+    sums = [
+        float(rows),
+        ess_BK.double().sum().item(),
+        float(len(token_T)),
+        token_T.sum().item(),
+        token_T.square().sum().item(),
+    ]
+    parts = processes.gather(
+        (sums, weights_BKT.amax().item() if rows else -math.inf, dict(credit.diagnostics))
+    )
+    count, ess, tokens, total, square = map(math.fsum, zip(*(part for part, _, _ in parts), strict=True))
+    if not count:
+        return {}
+    mean = total / tokens
+    metrics = {
+        "credit/ess": ess / (count * rewards),
+        "credit/max_weight": max(heaviest for _, heaviest, _ in parts),
+        "advantage/mean": mean,
+        "advantage/std": math.sqrt(max(square / tokens - mean * mean, 0.0)),
+    }
+    for name in dict.fromkeys(name for _, _, diagnostics in parts for name in diagnostics):
+        named = [
+            (part[0], diagnostics[name]) for part, _, diagnostics in parts if part[0] and name in diagnostics
+        ]
+        if named:
+            metrics[f"credit/{name}"] = sum(rows * value for rows, value in named) / sum(
+                rows for rows, _ in named
+            )
+    return metrics

@@ -5,23 +5,34 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import yaml
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from creditlib.policy.folders import STATE, checkpoint_folder, checkpoint_steps
+from creditlib.policy.load import Policy
 from creditlib.types import CreditlibError
+
+CHECKSUMS = "checksums.json"  # CRC-32 of every other file of a checkpoint
 
 # Settings that may differ when a run is resumed: they change what is shown and kept, not what is computed.
 FREE_TO_CHANGE = ("log", "trainer.checkpoint_every", "trainer.keep_checkpoints", "run")
+
+
+class CheckpointError(CreditlibError):
+    """A checkpoint could not be written."""
 
 
 class RunDirectory:
@@ -44,7 +55,9 @@ class RunDirectory:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
-            raise CreditlibError(f"run.dir={path}: another run is writing there; choose another run.dir") from error
+            raise CreditlibError(
+                f"run.dir={path}: another run is writing there; choose another run.dir"
+            ) from error
         try:
             self._claim(config)
         except BaseException:
@@ -57,15 +70,18 @@ class RunDirectory:
     def _claim(self, config: Mapping[str, Any]) -> None:
         saved = self.path / "config.yaml"
         if saved.is_file():
-            before = yaml.safe_load(saved.read_text())
+            try:
+                before = yaml.safe_load(saved.read_text(encoding="utf-8"))
+            except (OSError, ValueError, yaml.YAMLError) as error:
+                raise CreditlibError(f"{saved} cannot be read: {error}") from error
             if difference := _differences(before, config):
                 raise CreditlibError(
                     f"run.dir={self.path} holds a run with another configuration:\n"
                     + "\n".join(f"  {key}: {old!r} there, {new!r} now" for key, old, new in difference)
-                    + "\nChoose another run.dir, or delete the folder to start over."
+                    + "\nChoose another run.dir, or delete the folder to start over"
                 )
         write_atomically(saved, yaml.safe_dump(dict(config), sort_keys=False))
-        for leftover in self.checkpoints.glob(".partial-*"):  # a save that a kill or a full disk cut short
+        for leftover in self.checkpoints.glob(".partial-*"):  # a save that a kill cut short
             shutil.rmtree(leftover, ignore_errors=True)
 
     def read_summary(self) -> dict[str, Any]:
@@ -85,69 +101,144 @@ class RunDirectory:
         """Write a checkpoint beside its final place, then rename it there; drop all but the newest `keep`.
 
         Raises:
-            OSError: the disk is full or gone; no earlier checkpoint is touched then.
+            CheckpointError: the disk is full or gone. Earlier checkpoints are untouched then.
         """
+        try:
+            final = self._save(step, model, tokenizer, state)
+        except (OSError, RuntimeError, SafetensorError) as error:  # each library has its own for a full disk
+            raise CheckpointError(
+                f"could not write the checkpoint of step {step} to {self.checkpoints}: {error}. Make room "
+                "there; the same command resumes the run"
+            ) from error
+        for old in self.steps()[:-keep]:
+            shutil.rmtree(self.folder(old), ignore_errors=True)
+        return final
+
+    def _save(self, step: int, model: Any, tokenizer: Any, state: Mapping[str, Any]) -> Path:
         scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.checkpoints))
         try:
             model.save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
             torch.save(dict(state), scratch / STATE)
-            _sync(scratch)
+            checksums = {str(path.relative_to(scratch)): _checksum(path) for path in _files(scratch)}
+            write_json(scratch / CHECKSUMS, checksums)
+            for path in (*_files(scratch), scratch):
+                _sync(path)  # before the rename makes them count
             final = self.folder(step)
             if final.exists():
                 shutil.rmtree(final)
             scratch.chmod(0o755)  # mkdtemp makes it private
             os.replace(scratch, final)
+            _sync(self.checkpoints)
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        for old in self.steps()[:-keep]:
-            shutil.rmtree(self.folder(old), ignore_errors=True)
         return final
 
-    def load_state(self, step: int) -> dict[str, Any]:
-        state: dict[str, Any] = torch.load(self.folder(step) / STATE, map_location="cpu", weights_only=False)
-        return state
+    def newest_whole(self, say: Callable[[str], None]) -> int | None:
+        """Step of the newest checkpoint whose files are as they were written; None where there is none.
+
+        Damaged ones are told through `say` and set aside under another name.
+
+        Raises:
+            CreditlibError: there are checkpoints, and all are damaged.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            folder = self.folder(step)
+            damage = _damage(folder)
+            if damage is None:
+                return step
+            aside = folder.with_name(f"damaged-{folder.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            os.replace(folder, aside)
+            say(f"the checkpoint of step {step} is damaged ({damage}); it is now {aside}")
+        if steps:
+            raise CreditlibError(
+                f"run.dir={self.path}: every checkpoint is damaged, so the run cannot go on. Choose another "
+                "run.dir, or delete the folder to start over"
+            )
+        return None
+
+
+def load_state(folder: Path) -> dict[str, Any]:
+    """What a checkpoint holds beside the model: `RunDirectory.save`'s state, on the CPU."""
+    state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+    return state
+
+
+def load_weights(policy: Policy, folder: Path) -> None:
+    """Put a checkpoint's weights into the policy that is already there, all of them or an error."""
+    tensors: dict[str, torch.Tensor] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors |= load_file(file)
+    if policy.is_adapter:
+        from peft import set_peft_model_state_dict
+
+        result: Any = set_peft_model_state_dict(policy.model, tensors)
+        missing = [key for key in result.missing_keys if "lora_" in key]
+    else:
+        result = policy.model.load_state_dict(tensors, strict=False)
+        policy.model.tie_weights()
+        tied = set(getattr(policy.model, "all_tied_weights_keys", None) or ())
+        missing = [key for key in result.missing_keys if key not in tied]
+    if missing or result.unexpected_keys:
+        raise CreditlibError(
+            f"checkpoint {folder} does not fit the model: missing {missing[:3]}, "
+            f"unexpected {result.unexpected_keys[:3]}"
+        )
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """The whole text or the former file, never half of one."""
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    """The whole text or the former file, never half of one.
+
+    Raises:
+        CreditlibError: the disk is full or gone.
+    """
+    scratch = path.with_name(f".{path.name}.new")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with open(scratch, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(scratch, 0o644)
         os.replace(scratch, path)
-    except BaseException:
+    except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(scratch)
-        raise
+        raise CreditlibError(f"cannot write {path}: {error.strerror}") from error
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_atomically(path, json.dumps(value, indent=2) + "\n")
+    write_atomically(path, json.dumps(finite(value), indent=2) + "\n")
+
+
+def finite(value: Any) -> Any:
+    """`value` as JSON can hold it: null stands for NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {key: finite(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def random_state() -> dict[str, Any]:
-    """Every global generator (sampling has streams of its own; this is for dropout and third-party code)."""
-    state: dict[str, Any] = {
+    """Every global generator of this process, for dropout and other people's code; sampling has its own."""
+    name, keys, *rest = np.random.get_state()
+    state = {
         "python": random.getstate(),
-        "numpy": np.random.get_state(),
+        "numpy": (name, torch.from_numpy(np.asarray(keys, np.int64)), *rest),
         "torch": torch.get_rng_state(),
     }
     if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state_all()
+        state["cuda"] = torch.cuda.get_rng_state()
     return state
 
 
 def restore_random_state(state: Mapping[str, Any]) -> None:
     random.setstate(state["python"])
-    np.random.set_state(state["numpy"])
+    name, keys, *rest = state["numpy"]
+    np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))
     torch.set_rng_state(state["torch"])
-    if "cuda" in state:
-        torch.cuda.set_rng_state_all(state["cuda"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
 
 
 def _differences(before: Any, now: Any, prefix: str = "") -> list[tuple[str, Any, Any]]:
@@ -162,11 +253,35 @@ def _differences(before: Any, now: Any, prefix: str = "") -> list[tuple[str, Any
     return [(prefix, before, now)]
 
 
-def _sync(folder: Path) -> None:
-    """Force the files to disk before the rename makes them count."""
-    for path in (*folder.iterdir(), folder):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _checksum(path: Path) -> int:
+    crc = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            crc = zlib.crc32(block, crc)
+    return crc
+
+
+def _damage(folder: Path) -> str | None:
+    """What is wrong with a checkpoint's files, or None."""
+    try:
+        checksums: dict[str, int] = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
+        for name, expected in checksums.items():
+            if _checksum(folder / name) != expected:
+                return f"{name} is not as it was written"
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is missing"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -11,17 +11,18 @@ from pathlib import Path
 
 from creditlib.config import EvalConfig
 from creditlib.rewards.table import build_table
-from creditlib.trainer.checkpoint import write_atomically
+from creditlib.trainer.checkpoint import finite, write_atomically
 from creditlib.trainer.metrics import mean_interval
+from creditlib.trainer.processes import Processes
 from creditlib.types import CreditlibError, Prompt, RolloutEngine, Task
 
-EVALUATION_STEP = -1  # the random streams of an evaluation: the same at every step, so that two evaluations pair up
+EVALUATION_STEP = -1  # in the random streams: the same each time, so that two evaluations pair up
 QUESTION_SEED = 0  # which questions a limit keeps: the same for every run, whatever its seed
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Rewards of one prompt in one split, averaged over its responses. `mode` is ``sampled`` or ``greedy``."""
+    """Rewards of one prompt in one split, averaged over its responses. `mode`: ``sampled`` or ``greedy``."""
 
     split: str
     mode: str
@@ -37,34 +38,54 @@ class Evaluator:
         task: gives the questions and judges the answers.
         engine: samples under the current policy.
         config: splits, number of questions, sampled and greedy responses.
-        rank, world: this process answers every world-th question.
+        processes: each asks every `processes.count`-th question.
+
+    Raises:
+        CreditlibError: an unknown split, or two questions of a split with the same id.
     """
 
-    def __init__(self, task: Task, engine: RolloutEngine, config: EvalConfig, *, rank: int = 0, world: int = 1) -> None:
+    def __init__(
+        self, task: Task, engine: RolloutEngine, config: EvalConfig, processes: Processes | None = None
+    ) -> None:
         self._task, self._engine, self._config = task, engine, config
+        self._processes = processes or Processes()
         self.questions: dict[str, list[Prompt]] = {}
         for split in config.splits if config.splits is not None else task.eval_splits:
             if split not in task.eval_splits:
-                raise CreditlibError(f"eval.splits: task {task.name} has no split {split!r}, only {list(task.eval_splits)}")
+                raise CreditlibError(
+                    f"eval.splits: task {task.name} has no split {split!r}, only {list(task.eval_splits)}"
+                )
             prompts = list(task.prompts(split))
+            if len({prompt.id for prompt in prompts}) < len(prompts):
+                raise CreditlibError(
+                    f"task {task.name}, split {split!r}: two prompts have the same id, so that answers "
+                    "cannot be paired"
+                )
             if config.limit is not None and config.limit < len(prompts):
                 prompts = random.Random(QUESTION_SEED).sample(prompts, config.limit)
-            self.questions[split] = prompts[rank::world]
+            self.questions[split] = prompts
 
     @property
     def enabled(self) -> bool:
-        return self._config.limit != 0 and any(self.questions.values())
+        return any(self.questions.values())
 
     def run(self) -> list[Answer]:
-        """Ask all questions: `eval.samples` sampled responses each, and a greedy one."""
-        answers = []
-        modes = [("sampled", self._config.samples, False)] + ([("greedy", 1, True)] if self._config.greedy else [])
+        """Everyone's answers to all questions: `eval.samples` sampled responses each, and a greedy one."""
+        modes = [("sampled", self._config.samples, False)] + (
+            [("greedy", 1, True)] if self._config.greedy else []
+        )
+        answers: list[Answer] = []
         for split, prompts in self.questions.items():
+            own = prompts[self._processes.rank :: self._processes.count]
             for mode, samples, greedy in modes:
-                answers += self._ask(split, mode, prompts, samples, greedy)
+                everyone = self._processes.gather(self._ask(split, mode, own, samples, greedy))
+                found = {answer.prompt: answer for theirs in everyone for answer in theirs}
+                answers += [found[prompt.id] for prompt in prompts]
         return answers
 
-    def _ask(self, split: str, mode: str, prompts: Sequence[Prompt], samples: int, greedy: bool) -> list[Answer]:
+    def _ask(
+        self, split: str, mode: str, prompts: Sequence[Prompt], samples: int, greedy: bool
+    ) -> list[Answer]:
         if not prompts:
             return []
         rollout = self._engine.generate(prompts, samples=samples, step=EVALUATION_STEP, greedy=greedy)
@@ -91,14 +112,17 @@ def summarise(answers: Sequence[Answer]) -> dict[str, float]:
 
 
 def paired_change(before: Sequence[Answer], after: Sequence[Answer]) -> dict[str, dict[str, float]]:
-    """Per split, mode and reward (and over all splits): before, after, their difference with its paired 95 % interval."""
+    """Per split, mode and reward (and over all splits): before, after, and the difference with its paired
+    95 % interval."""
     earlier = {(answer.split, answer.mode, answer.prompt): answer for answer in before}
     changes: dict[str, dict[str, float]] = {}
     groups = _by_split(after)
     for mode in dict.fromkeys(mode for _, mode in groups):
         groups[("all", mode)] = [answer for answer in after if answer.mode == mode]
     for (split, mode), own in groups.items():
-        pairs = [(earlier[(a.split, a.mode, a.prompt)], a) for a in own if (a.split, a.mode, a.prompt) in earlier]
+        pairs = [
+            (earlier[(a.split, a.mode, a.prompt)], a) for a in own if (a.split, a.mode, a.prompt) in earlier
+        ]
         for name in own[0].rewards:
             both = [(old.rewards[name], new.rewards[name]) for old, new in pairs]
             both = [(old, new) for old, new in both if not math.isnan(old) and not math.isnan(new)]
@@ -124,9 +148,16 @@ def _by_split(answers: Sequence[Answer]) -> dict[tuple[str, str], list[Answer]]:
 
 
 def save_answers(path: Path, answers: Sequence[Answer]) -> None:
+    """One JSON object a line; a reward that did not apply is null."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(json.dumps(vars(answer)) + "\n" for answer in answers))
+    write_atomically(path, "".join(json.dumps(finite(vars(answer))) + "\n" for answer in answers))
 
 
 def load_answers(path: Path) -> list[Answer]:
-    return [Answer(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    """What `save_answers` wrote."""
+    answers = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        rewards = {name: math.nan if value is None else value for name, value in row.pop("rewards").items()}
+        answers.append(Answer(**row, rewards=rewards))
+    return answers

@@ -14,29 +14,39 @@ from typing import Any
 
 import numpy as np
 
-from creditlib.trainer.checkpoint import write_atomically
+from creditlib.trainer.checkpoint import finite, write_atomically
 from creditlib.types import CreditlibError
 
 TRACKER_PACKAGES = {"trackio": "trackio", "tensorboard": "tensorboard", "wandb": "wandb"}
 
 
 class MetricsLog:
-    """One JSON object a line: ``{"step": ..., "phase": "train" | "eval", ...}``. Keys under ``seconds/`` are the only ones
-    that two equal runs may differ in."""
+    """One JSON object a line: ``{"step": ..., "phase": "train" | "eval", ...}``. Keys under ``seconds/`` are
+    the only ones that two equal runs may differ in."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def rewind(self, step: int) -> None:
-        """Forget what came after `step` (exclusive), and a last line that a kill cut short. Negative: forget all."""
+        """Forget what came after `step`, and a last line that a kill cut short. Negative: forget all."""
         rows = [row for row in self.rows() if row["step"] <= step]
         write_atomically(self.path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def write(self, row: Mapping[str, Any]) -> None:
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(_finite(row)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        """Append a line; NaN becomes null.
+
+        Raises:
+            CreditlibError: the disk is full or gone.
+        """
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(finite(row)) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise CreditlibError(
+                f"cannot write {self.path}: {error.strerror}. The same command resumes the run"
+            ) from error
 
     def rows(self) -> list[dict[str, Any]]:
         if not self.path.exists():
@@ -49,15 +59,13 @@ class MetricsLog:
         return rows
 
 
-def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: null stands for "nothing to report"."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
-
-
 def require_trackers(names: Sequence[str]) -> None:
+    """Raise where a tracker that the settings name is not installed."""
     for name in names:
         if importlib.util.find_spec(TRACKER_PACKAGES[name]) is None:
-            raise CreditlibError(f"log.trackers names {name}, which is not installed: pip install {TRACKER_PACKAGES[name]}")
+            raise CreditlibError(
+                f"log.trackers names {name}, which is not installed: pip install {TRACKER_PACKAGES[name]}"
+            )
 
 
 class Stopwatch:
@@ -79,11 +87,11 @@ class Stopwatch:
 
 
 def mean_interval(values: Sequence[float], *, seed: int = 0, draws: int = 4000) -> tuple[float, float, float]:
-    """Mean and its 95 % interval by the percentile bootstrap over `values` (one a prompt), NaN left out."""
+    """Mean and its 95 % interval by the percentile bootstrap over `values` (one a question), NaN left out."""
     clean = np.asarray([value for value in values if not math.isnan(value)])
     if not len(clean):
         return math.nan, math.nan, math.nan
     generator = np.random.default_rng(seed)
-    means = clean[generator.integers(0, len(clean), (draws, len(clean)))].mean(1)
+    means = [clean[generator.integers(0, len(clean), len(clean))].mean() for _ in range(draws)]
     low, high = np.quantile(means, [0.025, 0.975])
     return float(clean.mean()), float(low), float(high)

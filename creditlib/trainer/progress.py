@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -19,7 +21,9 @@ class Display:
     """Prints to the terminal; says nothing where `quiet` (all processes but the first)."""
 
     def __init__(self, *, quiet: bool = False, bar: bool = True) -> None:
-        self.console = Console(quiet=quiet, highlight=False)
+        # In a file or a pipe there is no width to fit into; 80 columns would cut the tables.
+        width = None if sys.stdout.isatty() else 120
+        self.console = Console(quiet=quiet, highlight=False, width=width)
         self._bar = bar and not quiet
         self._progress: Progress | None = None
 
@@ -55,35 +59,37 @@ class Display:
         self.console.print(grid)
 
     def accuracy(self, title: str, metrics: Mapping[str, float]) -> None:
-        """Held-out accuracy of one evaluation (`creditlib.trainer.evaluation.summarise`)."""
-        grid = Table(title=title, title_justify="left")
-        for column in ("held-out split", "decoding", "reward"):
-            grid.add_column(column)
-        grid.add_column("mean", justify="right")
-        grid.add_column("95 % interval", justify="right")
+        """Held-out rewards of one evaluation (`creditlib.trainer.evaluation.summarise`)."""
+        grid = _table(title, "held-out split", "decoding", "reward", numbers=("mean", "95 % interval"))
         for key, mean in metrics.items():
             if key.endswith(("_low", "_high", "/tokens")):
                 continue
             _, split, mode, reward = key.split("/", 3)
-            low, high = metrics[f"{key}_low"], metrics[f"{key}_high"]
-            grid.add_row(split, mode, reward, f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
+            interval = f"{metrics[f'{key}_low']:.3f} – {metrics[f'{key}_high']:.3f}"
+            grid.add_row(split, mode, reward, f"{mean:.3f}", interval)
         self.console.print(grid)
 
     def changes(self, title: str, changes: Mapping[str, Mapping[str, float]]) -> None:
         """Before and after, with the paired difference (`creditlib.trainer.evaluation.paired_change`)."""
-        grid = Table(title=title, title_justify="left")
-        for column in ("held-out split", "decoding", "reward"):
-            grid.add_column(column)
-        for column in ("before", "after", "change", "95 % interval", "questions"):
-            grid.add_column(column, justify="right")
+        numbers = ("before", "after", "change", "95 % interval")
+        grid = _table(title, "held-out split", "decoding", "reward", numbers=numbers)
         for key, row in changes.items():
             split, mode, reward = key.split("/", 2)
-            sure = row["low"] > 0 or row["high"] < 0
-            interval = Text(f"{row['low']:+.3f} to {row['high']:+.3f}", style="bold" if sure else "")
-            change = Text(f"{row['change']:+.3f}", style="bold" if sure else "")
-            numbers = f"{row['before']:.3f}", f"{row['after']:.3f}"
-            grid.add_row(split, mode, reward, *numbers, change, interval, str(row["questions"]))
+            style = "bold" if row["low"] > 0 or row["high"] < 0 else ""
+            change = Text(f"{row['change']:+.3f}", style=style)
+            interval = Text(f"{row['low']:+.3f} – {row['high']:+.3f}", style=style)
+            title_cell = f"{split} ({row['questions']})"
+            grid.add_row(title_cell, mode, reward, f"{row['before']:.3f}", f"{row['after']:.3f}", change, interval)
         self.console.print(grid)
+
+
+def _table(title: str, *texts: str, numbers: Sequence[str]) -> Table:
+    grid = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for column in texts:
+        grid.add_column(column, no_wrap=True)
+    for column in numbers:
+        grid.add_column(column, justify="right", no_wrap=True)
+    return grid
 
 
 class ProgressBar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from creditlib.advantage.gdpo import Gdpo
+from creditlib.advantage.groups import apply_norm
 from creditlib.advantage.grpo import Grpo
 from creditlib.advantage.whitening import whiten
 from creditlib.types import Advantages, CreditlibError
@@ -205,12 +207,13 @@ def test_what_changes_nothing(rule: Any, rollout: tuple[list[list[float]], list[
 
 @pytest.mark.parametrize("rule", [Grpo(), Grpo(eps=1e-8), Gdpo(), Gdpo(eps=1e-8), Gdpo(norm="none")], ids=str)
 @pytest.mark.parametrize("value", [0.1, 0.3, 1e6, -3.7])
-def test_constant_and_single_groups_are_exactly_zero(rule: Any, value: float) -> None:
-    scores_BK = torch.full((8, 2), value)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_constant_and_single_groups_are_exactly_zero(rule: Any, value: float, dtype: torch.dtype) -> None:
+    scores_BK = torch.full((8, 2), value, dtype=dtype)
     scores_BK[7] = torch.tensor([5.0, 6.0])  # alone in its group
-    scores_BK = torch.cat([scores_BK, torch.tensor([[0.0, 1.0], [1.0, 0.5]])])
+    scores_BK = torch.cat([scores_BK, torch.tensor([[0.0, 1.0], [1.0, 0.5]], dtype=dtype)])
     group_B = torch.tensor([4] * 7 + [9, 2, 2])
-    result = as_rows(rule(scores_BK, group_B))
+    result = as_rows(replace(rule, weights=(1 / 3, 0.7))(scores_BK, group_B))
     assert (result[:8] == 0).all()
     assert (result[8:, :2] != 0).all()
 
@@ -248,6 +251,16 @@ def test_a_single_reward_keeps_the_batch_step() -> None:
     assert float(Gdpo(norm="none")(scores_BK, torch.tensor([0, 0, 1, 1])).total_B.std()) == pytest.approx(
         0.8164, abs=1e-3
     )
+
+
+def test_a_batch_mean_becomes_the_offset() -> None:
+    """Totals 1, 2 and 6 have mean 3 and variance 7; the last row has no reward."""
+    columns_BK = torch.tensor([[1.0, 0.0], [1.0, 1.0], [4.0, 2.0], [0.0, 0.0]], dtype=torch.float64)
+    valid_B = torch.tensor([True, True, True, False])
+    advantages = apply_norm(columns_BK, torch.zeros(4), valid_B, "response", 1e-4)
+    scale = 1 / (math.sqrt(7) + 1e-4)
+    close(advantages.by_reward_BK, (columns_BK * scale).float())
+    close(advantages.offset_B, [-3 * scale] * 3 + [0])
 
 
 def test_integer_scores_are_welcome() -> None:

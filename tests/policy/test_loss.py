@@ -241,9 +241,13 @@ def test_extreme_ratios_stay_finite(make: Callable[..., PolicyLoss], shift: floa
 
 def test_the_first_update_needs_no_old_log_probs(batch: Batch) -> None:
     loss = GrpoLoss()
+    batch.advantages_BT.requires_grad_()  # of no use: advantages are constants
     token = loss.token_loss(batch.logps_BT, None, batch.advantages_BT, batch.mask_BT)
+    assert torch.autograd.grad(
+        token.loss_BT.sum(), batch.advantages_BT, retain_graph=True, allow_unused=True
+    ) == (None,)
     gradient_BT = torch.autograd.grad(token.loss_BT.sum(), batch.logps_BT)[0]
-    torch.testing.assert_close(gradient_BT, -batch.advantages_BT * batch.mask_BT)
+    torch.testing.assert_close(gradient_BT, -batch.advantages_BT.detach() * batch.mask_BT)
     assert token.stats.means() == {
         "clipped_low": 0,
         "clipped_high": 0,
@@ -282,6 +286,9 @@ def one_token(loss: PolicyLoss, ratio: float, advantage: float) -> TokenLoss:
         (DapoLoss(), 1.5, 1.0, -1.28, "high"),
         (GspoTokenLoss(), 1.001, 1.0, -1.0004, "high"),
         (GspoTokenLoss(), 0.999, -1.0, 0.9997, "low"),
+        (GrpoLoss(), 1.5, 0.0, 0.0, None),
+        (GspoTokenLoss(), math.exp(15), -1.0, math.exp(10), "high"),
+        (CispoLoss(ratio_min=0.8), 0.5, 0.0, 0.0, None),
         (CispoLoss(), 4.0, 1.0, 8.0, None),
         (CispoLoss(), 6.0, 1.0, 10.0, "high"),
         (CispoLoss(ratio_min=0.8, ratio_max=1.28), 2.0, -1.0, -2.56, "high"),
@@ -296,7 +303,7 @@ def test_one_token_by_hand(
     assert float(token.loss_BT) == pytest.approx(expected)
     means = token.stats.means()
     assert (means["clipped_low"], means["clipped_high"]) == (clipped == "low", clipped == "high")
-    assert means["ratio"] == means["ratio_max"] == pytest.approx(ratio)
+    assert means["ratio"] == means["ratio_max"] == pytest.approx(min(ratio, math.exp(10)))
     assert means["approx_kl"] == pytest.approx(ratio - 1 - math.log(ratio))
 
 

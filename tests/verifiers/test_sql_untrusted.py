@@ -222,7 +222,7 @@ def test_check_keeps_a_second_within_two_and_leaves_no_process(city: str) -> Non
     for sql in (SLOW_STEPS, ENDLESS.format("count(*)")):
         busy, start = cpu_seconds(), time.monotonic()
         checks = check(f"<sql>{sql}</sql>", database=city, gold="SELECT 1")
-        # On an idle machine the clock shows what the CPU does; on a busy one only the CPU time can be promised.
+        # On an idle machine the clock shows what the CPU does; on a busy one only CPU time can be promised.
         assert min(cpu_seconds() - busy, time.monotonic() - start) < 2
         assert checks["executable"].score == checks["execution"].score == 0
     assert children() == before

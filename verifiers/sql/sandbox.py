@@ -3,8 +3,8 @@
 Layers, since each alone has been got round: the file is opened read-only and immutable; an authorizer lets
 only reading through (`VACUUM INTO` and `ATTACH` write files even on a read-only connection); a deny list
 takes functions that write, load code or throw dice; SQLite's own size limits keep single steps short; a
-progress handler counts steps. A step that is slow in itself escapes the last, so all of this runs in a process
-whose CPU time, memory and wall clock are limited from outside (`verifiers.pool`).
+progress handler counts steps. A step that is slow in itself escapes the last, so all of this runs in a
+process whose CPU time, memory and wall clock are limited from outside (`verifiers.pool`).
 """
 
 from __future__ import annotations
