@@ -15,9 +15,10 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 
 from creditlib import cli
 from creditlib.config import Count, NonNegative, Section, SftSettings
@@ -48,6 +49,7 @@ class MakeTinyConfig(Section):
     task: dict[str, Any]
     shape: TinyShape = TinyShape()
     sft: SftSettings
+    whole: Annotated[float, Field(ge=0, le=1)] = 0.4  # share of the training that learns whole texts, before answers alone
     pool: Count = 4096  # examples drawn from the stream at a time
     out: str
 
@@ -107,6 +109,7 @@ def build_model(shape: TinyShape, seed: int) -> Any:
 def make(config: MakeTinyConfig) -> None:
     """Train tokenizer and model, save both at `config.out`."""
     from creditlib.parts import build_task
+    from creditlib.policy.cpu import use_onednn
     from creditlib.policy.scoring import Scorer
     from creditlib.rollout.encode import PromptEncoder
     from creditlib.trainer.progress import Display
@@ -121,7 +124,7 @@ def make(config: MakeTinyConfig) -> None:
     tokenizer = train_tokenizer(sample, config.shape.vocab)
     encoder = PromptEncoder(tokenizer)
     model = build_model(config.shape, config.seed)
-    scorer = Scorer(model)
+    scorer = Scorer(use_onednn(model))
     supervised, generator = Supervised(scorer, config.sft), random.Random(config.seed)
     display = Display()
     display.say(describe(model))
@@ -139,7 +142,7 @@ def make(config: MakeTinyConfig) -> None:
                 progress = budget.progress(done)
                 if progress >= 1.0:
                     break
-                metrics = supervised.update(pool, trees, progress)
+                metrics = supervised.update(pool, trees, progress, whole=progress < config.whole)
                 done += 1
                 bar.advance(f"loss {metrics['loss']:.3f}")
                 if done % 100 == 0:

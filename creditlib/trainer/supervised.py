@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,10 +109,22 @@ class Supervised:
             self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
         )
 
-    def update(self, examples: Sequence[Example], trees: Iterable[Sequence[int]], progress: float) -> dict[str, float]:
-        """One optimizer update; `progress` in [0, 1] is the share of the whole that is done (warm-up, then linear decay)."""
-        trees = list(trees)
-        tokens = sum(len(examples[i].response) for tree in trees for i in tree)
+    def update(
+        self, examples: Sequence[Example], trees: Sequence[Sequence[int]], progress: float, *, whole: bool = False
+    ) -> dict[str, float]:
+        """One optimizer update.
+
+        Args:
+            examples: what `trees` index into.
+            trees: the batch.
+            progress: share of the whole that is done, in [0, 1]: the rate warms up, then decays linearly.
+            whole: learn the prompts too, which a model that starts from nothing needs.
+        """
+
+        def learned(i: int) -> int:
+            return len(examples[i].ids) - 1 if whole else len(examples[i].response)
+
+        tokens = sum(learned(i) for tree in trees for i in tree)
         rate = self.settings.learning_rate * _warmup_then_linear(progress, self.settings.warmup_share)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -121,7 +133,7 @@ class Supervised:
         total = 0.0
         for rows in self._micro_batches(examples, trees):
             sequences = [examples[i].ids for _, i in rows]
-            responses = [len(examples[i].response) for _, i in rows]
+            responses = [learned(i) for _, i in rows]
             logps_RT, _ = self.scorer.forward_sequences(
                 sequences, responses, [tree for tree, _ in rows], width=max(responses)
             )
