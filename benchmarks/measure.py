@@ -27,7 +27,9 @@ def reset_peak_memory() -> None:
 
 def in_new_process(module: str, arguments: Sequence[str]) -> dict[str, Any]:
     """Run ``python -m module arguments`` and read the JSON of its last line."""
-    done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{module} {' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

@@ -1,4 +1,5 @@
-"""The prefix tree against padded rows: forward and backward time, peak memory, and the difference of their numbers.
+"""The prefix tree against padded rows: forward and backward time, peak memory, and the difference of their
+numbers.
 
     python -m benchmarks.scoring                          # SmolLM2, prompt 512, 8 responses of 64 tokens
     python -m benchmarks.scoring --prompt 50 --dtype bfloat16 --lora
@@ -58,7 +59,9 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="smollm2", choices=["smollm2", "tiny"])
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float64"])
     parser.add_argument("--lora", action="store_true", help="adapters of rank 16 instead of all weights")
@@ -74,17 +77,25 @@ def main() -> None:
     names = ("model", "dtype", "prompt", "responses", "tokens", "runs")
     settings = [part for name in names for part in (f"--{name}", str(getattr(options, name)))]
     settings += ["--lora"] if options.lora else []
-    result = {p: in_new_process("benchmarks.scoring", [*settings, "--packing", p]) for p in ("tree", "padded")}
+    result = {
+        p: in_new_process("benchmarks.scoring", [*settings, "--packing", p]) for p in ("tree", "padded")
+    }
     tree, padded = result["tree"], result["padded"]
     a, b = torch.tensor(tree["logps"]).double(), torch.tensor(padded["logps"]).double()
-    print(f"{options.model} {options.dtype} {'LoRA r16' if options.lora else 'all weights'}, prompt {options.prompt}, "
-          f"{options.responses} responses of {options.tokens} tokens, {torch.get_num_threads()} threads")  # fmt: skip
-    print(f"tree    {spread(tree['seconds'])}   peak {tree['peak']:.0f} MB (before the first pass {tree['before']:.0f} MB)")
-    print(f"padded  {spread(padded['seconds'])}   peak {padded['peak']:.0f} MB (before the first pass {padded['before']:.0f} MB)")
-    print(f"tree is {median(padded['seconds']) / median(tree['seconds']):.2f}x as fast, "
-          f"with {tree['peak'] / padded['peak']:.0%} of the peak memory")  # fmt: skip
-    print(f"relative differences: log-probs {(a - b).norm() / b.norm():.1e}, "
-          f"loss {abs(tree['loss'] / padded['loss'] - 1):.1e}, gradient norm {abs(tree['grad_norm'] / padded['grad_norm'] - 1):.1e}")  # fmt: skip
+    trained = "LoRA r16" if options.lora else "all weights"
+    print(f"{options.model} {options.dtype} {trained}, {torch.get_num_threads()} threads")
+    print(f"prompt {options.prompt}, {options.responses} responses of {options.tokens} tokens")
+    for name, side in result.items():
+        memory = f"peak {side['peak']:.0f} MB ({side['before']:.0f} MB before the first pass)"
+        print(f"{name:7} {spread(side['seconds'])}   {memory}")
+    speed, memory = median(padded["seconds"]) / median(tree["seconds"]), tree["peak"] / padded["peak"]
+    print(f"tree is {speed:.2f}x as fast, with {memory:.0%} of the peak memory")
+    differences = {
+        "log-probs": ((a - b).norm() / b.norm()).item(),
+        "loss": abs(tree["loss"] / padded["loss"] - 1),
+        "gradient norm": abs(tree["grad_norm"] / padded["grad_norm"] - 1),
+    }
+    print("relative differences: " + ", ".join(f"{name} {value:.1e}" for name, value in differences.items()))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""One training step (sample, judge, credit, update) against TRL's GRPOTrainer with the same settings, in the same run.
+"""One training step (sample, judge, credit, update) against TRL's GRPOTrainer with the same settings, in the
+same run.
 
-    python -m benchmarks.step --against trl               # SmolLM2, LoRA r16, fp32, 2 prompts x 8 responses of 64 tokens
-    python -m benchmarks.step --against trl --prompt 512
+    python -m benchmarks.step --against trl               # SmolLM2, LoRA r16, fp32, 2 prompts x 8 responses
+    of 64 tokens python -m benchmarks.step --against trl --prompt 512
 
-Both sample exactly `--tokens` tokens a response, so that they do the same work; two rewards, normalised apart. The sides take
-turns, each in a process of its own. Needs `pip install creditlib[trl]` for the other side.
+Both sample exactly `--tokens` tokens a response, so that they do the same work; two rewards, normalised
+apart. The sides take turns, each in a process of its own. Needs `pip install creditlib[trl]` for the other
+side.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -125,8 +128,9 @@ def trl(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]
         def on_step_end(self, *_: Any, **__: Any) -> None:
             marks.append(time.perf_counter())
 
-    # A step begins before its batch is fetched only in the loop's own accounting, so a step is timed from the end of the one
-    # before to its own end: everything between is its work (sampling happens while the batch is prepared).
+    # A step begins before its batch is fetched only in the loop's own accounting, so a step is timed from the
+    # end of the one before to its own end: everything between is its work (sampling happens while the batch
+    # is prepared).
     config = GRPOConfig(
         output_dir="/tmp/trl-step-benchmark",
         per_device_train_batch_size=PROMPTS * RESPONSES,
@@ -161,11 +165,13 @@ def trl(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]
     )
     trainer.train()
     ends = marks[1::2]
-    return [after - before for before, after in zip(ends, ends[1:], strict=False)], []
+    return [after - before for before, after in itertools.pairwise(ends)], []
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--against", choices=["trl"], help="the other side; without it only ours is timed")
     parser.add_argument("--prompt", type=int, default=50, help="tokens of each prompt")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each response")
@@ -178,7 +184,11 @@ def main() -> None:
         seconds, stations = (ours if options.side == "ours" else trl)(options)
         print(json.dumps({"seconds": seconds, "peak": peak_memory(), "stations": stations}))
         return
-    settings = [part for name in ("prompt", "tokens", "steps", "dtype") for part in (f"--{name}", str(getattr(options, name)))]
+    settings = [
+        part
+        for name in ("prompt", "tokens", "steps", "dtype")
+        for part in (f"--{name}", str(getattr(options, name)))
+    ]
     results: dict[str, Any] = {}
     for side in ["ours", *([options.against] if options.against else [])]:
         results[side] = in_new_process("benchmarks.step", [*settings, "--side", side])

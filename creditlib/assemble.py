@@ -40,8 +40,11 @@ def build_policy(model: ModelConfig, seed: int) -> Policy:
     return load_policy(model)
 
 
-def build_engine(policy: Policy, prompt: PromptConfig, rollout: RolloutConfig, seed: int) -> HFRollout:
-    encoder = PromptEncoder(policy.tokenizer, prompt.style, prompt.max_tokens)
+def build_encoder(policy: Policy, prompt: PromptConfig) -> PromptEncoder:
+    return PromptEncoder(policy.tokenizer, prompt.style, prompt.max_tokens)
+
+
+def build_engine(policy: Policy, encoder: PromptEncoder, rollout: RolloutConfig, seed: int) -> HFRollout:
     base = policy.model.get_base_model() if policy.is_adapter else policy.model
     return HFRollout(
         policy.model,

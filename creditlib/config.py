@@ -45,7 +45,7 @@ class Named(BaseModel):
 
 class LoraConfig(Section):
     r: Count = 16
-    alpha: Positive = 32.0
+    alpha: Count = 32
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     targets: str | list[str] = "all-linear"  # peft's target_modules
 

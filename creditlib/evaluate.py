@@ -29,7 +29,8 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
     display = Display(bar=config.log.progress)
     with assemble.closing(task or build_task(config.task)) as ready:
         policy = assemble.build_policy(config.model, config.seed)
-        engine = assemble.build_engine(policy, config.prompt, config.rollout, config.seed)
+        encoder = assemble.build_encoder(policy, config.prompt)
+        engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
         answers = Evaluator(ready, engine, config.eval).run()
     metrics: dict[str, Any] = summarise(answers)
     folder = Path(config.run.dir)

@@ -1,7 +1,8 @@
 """Write a trained model as a plain folder that `from_pretrained` loads.
 
-    python -m creditlib.export model.path=runs/x out=my-model              # as trained: full weights, or an adapter
-    python -m creditlib.export model.path=runs/x out=my-model merge=true   # the adapter folded into its base model
+python -m creditlib.export model.path=runs/x out=my-model              # as trained: full weights, or an
+adapter python -m creditlib.export model.path=runs/x out=my-model merge=true   # the adapter folded into
+its base model
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Make the embedded tiny policy: tokenizer, weights and model card, from the task's own synthetic stream.
 
-    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, about half an hour on 2 cores
-    python -m creditlib.make_tiny sft.minutes=2 out=/tmp/tiny
+    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, about half an hour on 2
+    cores python -m creditlib.make_tiny sft.minutes=2 out=/tmp/tiny
 
-The model is a Llama of under three million parameters. It reads prompts with and without verifier information, so that
-replays with and without it mean something to it. It stops well before it has learned all it could: what is left is for
-reinforcement learning to show.
+The model is a Llama of under three million parameters. It reads prompts with and without verifier
+information, so that replays with and without it mean something to it. It stops well before it has learned all
+it could: what is left is for reinforcement learning to show.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from creditlib.config import Count, NonNegative, Section, SftSettings
 from creditlib.types import CreditlibError
 
 SPECIAL = ("<pad>", "<s>", "</s>")
-# Words with the space before them, single digits, single marks: names are copied in few pieces, numbers digit by digit.
+# Words with the space before them, single digits, single marks: names are copied in few pieces, numbers digit
+# by digit.
 CHAT_TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}"
     "{% if message['role'] == 'assistant' %}{{ eos_token }}{% else %}{{ '\\n' }}{% endif %}{% endfor %}"
@@ -49,7 +50,9 @@ class MakeTinyConfig(Section):
     task: dict[str, Any]
     shape: TinyShape = TinyShape()
     sft: SftSettings
-    whole: Annotated[float, Field(ge=0, le=1)] = 0.4  # share of the training that learns whole texts, before answers alone
+    whole: Annotated[float, Field(ge=0, le=1)] = (
+        0.4  # share of the training that learns whole texts, before answers alone
+    )
     pool: Count = 4096  # examples drawn from the stream at a time
     out: str
 
@@ -120,7 +123,10 @@ def make(config: MakeTinyConfig) -> None:
         raise CreditlibError(f"task {task.name} has no synthetic stream of examples to learn from")
     pairs = task.synthetic(config.seed)
     drawn = itertools.islice(task.synthetic(config.seed), 8000)
-    sample = ("\n".join([*(message["content"] for message in prompt.messages or ()), target]) for prompt, target in drawn)
+    sample = (
+        "\n".join([*(message["content"] for message in prompt.messages or ()), target])
+        for prompt, target in drawn
+    )
     tokenizer = train_tokenizer(sample, config.shape.vocab)
     encoder = PromptEncoder(tokenizer)
     model = build_model(config.shape, config.seed)
@@ -134,11 +140,12 @@ def make(config: MakeTinyConfig) -> None:
     with display.progress("tiny", updates or 1) as bar:
         while budget.progress(done) < 1.0:
             pool = [
-                Example.of(encoder, prompt, target)
-                for prompt, target in itertools.islice(pairs, config.pool)
+                Example.of(encoder, prompt, target) for prompt, target in itertools.islice(pairs, config.pool)
             ]
             settings = config.sft
-            for trees in batches(pool, batch=settings.batch, micro_tokens=settings.micro_tokens, generator=generator):
+            for trees in batches(
+                pool, batch=settings.batch, micro_tokens=settings.micro_tokens, generator=generator
+            ):
                 progress = budget.progress(done)
                 if progress >= 1.0:
                     break

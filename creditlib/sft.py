@@ -3,7 +3,8 @@
     python -m creditlib.sft task=spider model=smollm2 sft.minutes=20
     python -m creditlib.train task=spider model=smollm2 model.path=runs/sft-spider-smollm2-seed0
 
-Cross-entropy on the response alone. The result is a run folder: `model.path` takes it, as does `from_pretrained` its checkpoint.
+Cross-entropy on the response alone. The result is a run folder: `model.path` takes it, as does
+`from_pretrained` its checkpoint.
 """
 
 from __future__ import annotations
@@ -38,15 +39,18 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
     directory = RunDirectory(Path(config.run.dir), assemble.plain(config))
     try:
         if (done_before := directory.read_summary()).get("finished"):
-            display.say(f"{directory.path} is complete: choose another run.dir, or delete the folder to train again")
+            display.say(
+                f"{directory.path} is complete: choose another run.dir, or delete the folder to train again"
+            )
             return done_before
         with assemble.closing(task or build_task(config.task)) as ready:
             policy = assemble.build_policy(config.model, config.seed)
-            engine = assemble.build_engine(policy, config.prompt, config.rollout, config.seed)
+            encoder = assemble.build_encoder(policy, config.prompt)
+            engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
             evaluator = Evaluator(ready, engine, config.eval)
             log = MetricsLog(directory.path / "metrics.jsonl")
             log.rewind(-1)
-            examples = [Example.of(engine.encoder, p, ready.target(p)) for p in ready.prompts("train")]
+            examples = [Example.of(encoder, p, ready.target(p)) for p in ready.prompts("train")]
             before = evaluator.run() if evaluator.enabled else []
             if before:
                 log.write({"step": 0, "phase": "eval", **summarise(before)})
@@ -63,7 +67,10 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
             with display.progress("warm start", updates) as bar:
                 while budget.progress(done) < 1.0:
                     for trees in batches(
-                        examples, batch=settings.batch, micro_tokens=settings.micro_tokens, generator=generator
+                        examples,
+                        batch=settings.batch,
+                        micro_tokens=settings.micro_tokens,
+                        generator=generator,
                     ):
                         if (progress := budget.progress(done)) >= 1.0:
                             break
@@ -76,9 +83,10 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
             after = evaluator.run() if evaluator.enabled else []
             if after:
                 log.write({"step": done, "phase": "eval", **summarise(after)})
-        summary = {"finished": True, "step": done, "change": paired_change(before, after) if after else {}}
+        change = paired_change(before, after) if after else {}
+        summary = {"finished": True, "step": done, "change": change}
         write_json(directory.path / "summary.json", summary)
-        display.changes("held-out rewards, before and after the warm start", summary["change"])
+        display.changes("held-out rewards, before and after the warm start", change)
         display.say(f"the model is in {config.run.dir}; train it with model.path={config.run.dir}")
         return summary
     finally:

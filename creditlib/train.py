@@ -59,7 +59,8 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
             accelerator.init_trackers("creditlib", config={"run": str(assemble.plain(config))})
         with assemble.closing(task or build_task(config.task)) as ready:
             policy = assemble.build_policy(config.model, config.seed)
-            engine = assemble.build_engine(policy, config.prompt, config.rollout, config.seed)
+            encoder = assemble.build_encoder(policy, config.prompt)
+            engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
             summary = Trainer(config, ready, policy, engine, accelerator, directory, display).run()
         display.changes("held-out rewards, before and after training", summary.get("change", {}))
         display.say(f"everything is in {config.run.dir}")

@@ -4,8 +4,9 @@ A step is seven stations, each a function of the values before it::
 
     Prompt -> Rollout -> RewardTable -> Scores -> Advantages -> TokenCredit -> update
 
-Shape suffixes are part of a name: B responses, N prompts, G responses a prompt, K rewards, T response tokens, V vocabulary,
-D hidden width, L packed tokens.  This module imports no torch at run time, so that ``verifiers`` and ``tasks`` stay light.
+Shape suffixes are part of a name: B responses, N prompts, G responses a prompt, K rewards, T response tokens,
+V vocabulary, D hidden width, L packed tokens.  This module imports no torch at run time, so that
+``verifiers`` and ``tasks`` stay light.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class MissingDataError(CreditlibError):
 class Prompt:
     """One question put to the policy.
 
-    Exactly one of `messages` (chat turns) and `text` (base models) is set; `reference` is whatever the task's verifier
-    needs to judge a response (gold SQL and database, constraints, gold calls).
+    Exactly one of `messages` (chat turns) and `text` (base models) is set; `reference` is whatever the task's
+    verifier needs to judge a response (gold SQL and database, constraints, gold calls).
     """
 
     id: str
@@ -46,16 +47,19 @@ class Prompt:
 
     def __post_init__(self) -> None:
         if (self.messages is None) == (self.text is None):
-            raise CreditlibError(f"prompt {self.id!r}: set either messages (chat turns) or text, not both and not neither")
+            raise CreditlibError(
+                f"prompt {self.id!r}: set either messages (chat turns) or text, not both and not neither"
+            )
 
 
 @dataclass(frozen=True)
 class Rollout:
     """Responses sampled from the policy, exactly as sampled (token in, token out).
 
-    `group_B[b]` is the index into `prompts` that response b answers. Rows of one group need not be neighbours.
-    `sampler_logps_BT` is the full softmax at the sampling temperature; `sampler_mass_BT` is the probability that top-p/top-k
-    kept at that position (1 without truncation), so log p_truncated = logp - log mass.
+    `group_B[b]` is the index into `prompts` that response b answers. Rows of one group need not be
+    neighbours. `sampler_logps_BT` is the full softmax at the sampling temperature; `sampler_mass_BT` is the
+    probability that top-p/top-k kept at that position (1 without truncation), so log p_truncated = logp - log
+    mass.
     """
 
     prompts: tuple[Prompt, ...]
@@ -87,9 +91,9 @@ class Span(NamedTuple):
 class Check:
     """One verifier's finding on one response for one reward.
 
-    `score` is NaN where the reward does not apply. `info` is the fact its verdict rests on, as a replay would tell the
-    policy (None: nothing to tell). `flags` are machine-readable codes that the trainer counts, above all problems of the data
-    (``"data:empty_gold"``) as opposed to errors of the policy.
+    `score` is NaN where the reward does not apply. `info` is the fact its verdict rests on, as a replay would
+    tell the policy (None: nothing to tell). `flags` are machine-readable codes that the trainer counts, above
+    all problems of the data (``"data:empty_gold"``) as opposed to errors of the policy.
     """
 
     score: float
@@ -101,8 +105,9 @@ class Check:
 
 @dataclass(frozen=True)
 class RewardTable:
-    """Rewards of one rollout. `kind_BK[b][k]` says what column k means in row b: usually the reward's name; in instruction
-    following the constraint's id, since there the columns are slots."""
+    """Rewards of one rollout. `kind_BK[b][k]` says what column k means in row b: usually the reward's name;
+    in instruction following the constraint's id, since there the columns are slots.
+    """
 
     names: tuple[str, ...]  # K
     scores_BK: Tensor  # (B, K) float32, NaN = does not apply
@@ -118,7 +123,9 @@ class RewardTable:
 
 @dataclass(frozen=True)
 class Scores:
-    """Log-probabilities of the sampled tokens under the policy that sampled and under the reference, (B, T) float32."""
+    """Log-probabilities of the sampled tokens under the policy that sampled and under the reference, (B, T)
+    float32.
+    """
 
     old_logps_BT: Tensor | None  # None: one update a rollout, so old = current, detached
     ref_logps_BT: Tensor | None  # None: no KL term
@@ -134,7 +141,9 @@ class Advantages:
 
     @property
     def total_B(self) -> Tensor:
-        """Row sum plus offset, added in the same order as `TokenCredit.combine` adds, so that uniform credit is exact."""
+        """Row sum plus offset, added in the same order as `TokenCredit.combine` adds, so that uniform credit
+        is exact.
+        """
         columns = self.by_reward_BK.unbind(1)
         total_B = columns[0]
         for column_B in columns[1:]:
@@ -144,7 +153,9 @@ class Advantages:
 
 @dataclass(frozen=True)
 class TokenCredit:
-    """Each token's advantage, S_t = sum_k A_k w_kt + offset + bonus_t, and how it came about. Always detached."""
+    """Each token's advantage, S_t = sum_k A_k w_kt + offset + bonus_t, and how it came about. Always
+    detached.
+    """
 
     weights_BKT: Tensor
     advantages_BT: Tensor
@@ -194,7 +205,9 @@ class Verifier(Protocol):
 
 @runtime_checkable
 class Task(Verifier, Protocol):
-    """What to ask and how to judge it. `tasks/text2sql.py` is the model to copy; `tasks/simple.py` wraps your own functions."""
+    """What to ask and how to judge it. `tasks/text2sql.py` is the model to copy; `tasks/simple.py` wraps your
+    own functions.
+    """
 
     @property
     def name(self) -> str: ...
@@ -254,7 +267,9 @@ class CreditContext(Protocol):
 
 
 class CreditStrategy(Protocol):
-    """Spreads each reward's advantage over the tokens of the response: a frozen dataclass of hyperparameters."""
+    """Spreads each reward's advantage over the tokens of the response: a frozen dataclass of
+    hyperparameters.
+    """
 
     @property
     def needs(self) -> frozenset[str]:
@@ -267,7 +282,10 @@ class CreditStrategy(Protocol):
 class RolloutEngine(Protocol):
     """Samples responses."""
 
-    def generate(self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False) -> Rollout:
-        """`samples` responses to each prompt. The random stream of a response is a function of the run's seed, `step`, the
-        prompt's id and the sample's index alone."""
+    def generate(
+        self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False
+    ) -> Rollout:
+        """`samples` responses to each prompt. The random stream of a response is a function of the run's
+        seed, `step`, the prompt's id and the sample's index alone.
+        """
         ...

@@ -42,8 +42,10 @@ def random_model(family: str, dtype: torch.dtype = torch.float64, *, vocab: int 
 
 
 def keep_norms_double(model: Any) -> None:
-    """transformers' RMSNorm computes in float32 whatever the model's dtype, which rounds gradients to 1e-7; in a float64
-    model its forward is replaced by the same formula without the cast, so that tests can ask for 1e-10."""
+    """transformers' RMSNorm computes in float32 whatever the model's dtype, which rounds gradients to 1e-7;
+    in a float64 model its forward is replaced by the same formula without the cast, so that tests can ask for
+    1e-10.
+    """
 
     def norm(module: Any, hidden: torch.Tensor) -> torch.Tensor:
         scaled = hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + module.eps)

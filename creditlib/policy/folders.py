@@ -9,7 +9,9 @@ from pathlib import Path
 
 from creditlib.types import CreditlibError
 
-STATE = "trainer.pt"  # beside the model in a checkpoint; the last file written before the folder gets its name
+STATE = (
+    "trainer.pt"  # beside the model in a checkpoint; the last file written before the folder gets its name
+)
 STEP_FOLDER = re.compile(r"step-(\d{6,})$")
 
 

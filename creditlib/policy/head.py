@@ -14,7 +14,9 @@ CHUNK = 512  # tokens whose (chunk, V) logits exist at one time
 
 
 class Head(nn.Module):
-    """Hidden states -> logits, as the model itself would do it: its output layer and whatever its family does after it."""
+    """Hidden states -> logits, as the model itself would do it: its output layer and whatever its family does
+    after it.
+    """
 
     def __init__(self, causal_lm: Any) -> None:
         super().__init__()
@@ -22,7 +24,9 @@ class Head(nn.Module):
         config = causal_lm.config.get_text_config()
         self.softcap: float | None = getattr(config, "final_logit_softcapping", None)
         # Granite divides its logits, Cohere multiplies them.
-        self.scale = getattr(config, "logit_scale", None) or 1.0 / (getattr(config, "logits_scaling", None) or 1.0)
+        self.scale = getattr(config, "logit_scale", None) or 1.0 / (
+            getattr(config, "logits_scaling", None) or 1.0
+        )
 
     def forward(self, hidden_MD: Tensor) -> Tensor:
         logits_MV: Tensor = self.linear(hidden_MD)
@@ -35,17 +39,30 @@ class Head(nn.Module):
     @property
     def frozen_linear(self) -> bool:
         """A plain linear map without gradient: then its backward needs no second pass over the logits."""
-        plain = type(self.linear) in (nn.Linear, OneDnnLinear) and self.linear.bias is None and not self.softcap and self.scale == 1.0
+        plain = (
+            type(self.linear) in (nn.Linear, OneDnnLinear)
+            and self.linear.bias is None
+            and not self.softcap
+            and self.scale == 1.0
+        )
         return plain and not self.linear.weight.requires_grad
 
 
 def selected_logps(
-    head: Head, hidden_MD: Tensor, targets_M: Tensor, *, temperature: float = 1.0, chunk: int = CHUNK, entropy_grad: bool = False
+    head: Head,
+    hidden_MD: Tensor,
+    targets_M: Tensor,
+    *,
+    temperature: float = 1.0,
+    chunk: int = CHUNK,
+    entropy_grad: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probability of `targets_M` and entropy (nats) of each distribution, both (M,) float32 (float64 in a float64 model).
+    """Log-probability of `targets_M` and entropy (nats) of each distribution, both (M,) float32 (float64 in a
+    float64 model).
 
-    The softmax is over the full vocabulary at `temperature`. Logits are recomputed in the backward pass, chunk by chunk;
-    with a frozen head the gradient of a log-probability, W_a - p W, is made in the forward pass and nothing is recomputed.
+    The softmax is over the full vocabulary at `temperature`. Logits are recomputed in the backward pass,
+    chunk by chunk; with a frozen head the gradient of a log-probability, W_a - p W, is made in the forward
+    pass and nothing is recomputed.
 
     Args:
         head: the model's head.
@@ -56,8 +73,10 @@ def selected_logps(
         entropy_grad: whether the entropy is differentiated too.
     """
     if head.frozen_linear and not entropy_grad:
-        logps_M, entropy_M = _FrozenHead.apply(hidden_MD, head.linear.weight, targets_M, temperature, chunk)
-        return logps_M, entropy_M
+        both: tuple[Tensor, Tensor] = _FrozenHead.apply(  # type: ignore[no-untyped-call]
+            hidden_MD, head.linear.weight, targets_M, temperature, chunk
+        )
+        return both
     pieces = []
     for start in range(0, max(len(targets_M), 1), chunk):  # no token at all: one empty piece
         part = slice(start, start + chunk)
@@ -82,10 +101,12 @@ def _wide(logits: Tensor) -> Tensor:
 
 
 class _FrozenHead(torch.autograd.Function):
-    """log p(a) and entropy for logits = h W^T; d log p(a) / d h = (W_a - p W) / temperature, saved by the forward pass."""
+    """log p(a) and entropy for logits = h W^T; d log p(a) / d h = (W_a - p W) / temperature, saved by the
+    forward pass.
+    """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, hidden_MD: Tensor, weight_VD: Tensor, targets_M: Tensor, temperature: float, chunk: int
     ) -> tuple[Tensor, Tensor]:
         wide = torch.float64 if hidden_MD.dtype == torch.float64 else torch.float32
@@ -108,6 +129,6 @@ class _FrozenHead(torch.autograd.Function):
         return logps_M, entropy_M
 
     @staticmethod
-    def backward(ctx: Any, grad_M: Tensor, _grad_entropy_M: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad_M: Tensor, _grad_entropy_M: Tensor) -> tuple[Tensor | None, ...]:
         (jacobian_MD,) = ctx.saved_tensors
         return (grad_M[:, None] * jacobian_MD).to(jacobian_MD.dtype), None, None, None, None

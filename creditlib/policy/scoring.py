@@ -1,7 +1,7 @@
 """Log-probabilities of sampled tokens under a policy, with or without gradient.
 
-`Scorer` runs the prefix tree where the model allows it and plain padded rows where it does not; the numbers are the same.
-Hidden states come first, then the head in chunks (`creditlib.policy.head`).
+`Scorer` runs the prefix tree where the model allows it and plain padded rows where it does not; the numbers
+are the same. Hidden states come first, then the head in chunks (`creditlib.policy.head`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ Packing = Literal["auto", "tree", "padded"]
 
 @dataclass(frozen=True)
 class _Gather:
-    """Which flat hidden state predicts which token (M of them), and where (row, t) finds its result (M = nothing)."""
+    """Which flat hidden state predicts which token (M of them), and where (row, t) finds its result (M =
+    nothing).
+    """
 
     source_M: np.ndarray
     target_M: np.ndarray
@@ -38,8 +40,8 @@ class Scorer:
     """Scores responses under `model` (a transformers causal LM, or a PEFT model around one).
 
     Args:
-        model: the policy; trained in place elsewhere, here only called.
-        packing: ``tree`` shares prefixes, ``padded`` does not, ``auto`` takes the tree where it is right for this model.
+        model: the policy; trained in place elsewhere, here only called. packing: ``tree`` shares prefixes,
+            ``padded`` does not, ``auto`` takes the tree where it is right for this model.
     """
 
     def __init__(self, model: Any, packing: Packing = "auto") -> None:
@@ -62,10 +64,14 @@ class Scorer:
         device: torch.device = self.backbone.device
         return device
 
-    def forward(self, rollout: Rollout, rows: Sequence[int], *, entropy_grad: bool = False) -> tuple[Tensor, Tensor]:
-        """Log-probs and entropies of the responses `rows`, (R, T) each in the order of `rows`, 0 outside the mask.
+    def forward(
+        self, rollout: Rollout, rows: Sequence[int], *, entropy_grad: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies of the responses `rows`, (R, T) each in the order of `rows`, 0 outside the
+        mask.
 
-        At the rollout's temperature, over the full vocabulary. T is the rollout's width. Gradient flows unless it is off.
+        At the rollout's temperature, over the full vocabulary. T is the rollout's width. Gradient flows
+        unless it is off.
         """
         lengths, group = rollout.lengths_B.tolist(), rollout.group_B.tolist()
         sequences = [
@@ -143,7 +149,8 @@ class Scorer:
             members.setdefault(group, []).append(row)
         trees = [PrefixTree.build([sequences[row] for row in own]) for own in members.values()]
         packed = pack(trees, self.device)
-        sources, targets = [], []
+        sources: list[np.ndarray] = []
+        targets: list[np.ndarray] = []
         index_RT = np.full((len(sequences), width), -1)
         for tree, own, offset in zip(trees, members.values(), packed.row_offsets, strict=True):
             # Every token of a response is one node of the tree, scored once however many responses hold it.
@@ -161,22 +168,27 @@ class Scorer:
         return packed, _Gather(source_M, np.concatenate(targets), index_RT)
 
     def _check_head(self, base: Any) -> None:
-        """Hidden states through `Head` must be the model's own logits, or every log-prob would be silently wrong."""
+        """Hidden states through `Head` must be the model's own logits, or every log-prob would be silently
+        wrong.
+        """
         ids = torch.arange(4, device=self.device)[None] % base.config.get_text_config().vocab_size
         with torch.no_grad():
             want = base(input_ids=ids, use_cache=False).logits
             have = self.head(self.hidden(pad(ids.tolist(), self.device)))
         if not torch.allclose(want.float(), have.float(), rtol=1e-2, atol=1e-2):
             raise CreditlibError(
-                f"{type(base).__name__} does something to its logits after the output layer that creditlib does not know "
-                f"(largest difference {(want - have).abs().max():.3g}); please report the model's name"
+                f"{type(base).__name__} does something to its logits after the output layer that creditlib does "
+                f"not know (largest difference {(want - have).abs().max():.3g}); please report the model's name"
             )
 
     def _tree_mismatch(self) -> str | None:
         """Try a small tree against the same sequences alone; None if they agree."""
         vocab = self.backbone.config.get_text_config().vocab_size
         stem = [(7 * i + 3) % vocab for i in range(6)]
-        sequences = [[*stem, (11 * i + j) % vocab, (5 * i + 3 * j) % vocab, (i + j) % vocab] for i, j in ((1, 2), (3, 5), (1, 6))]
+        sequences = [
+            [*stem, (11 * i + j) % vocab, (5 * i + 3 * j) % vocab, (i + j) % vocab]
+            for i, j in ((1, 2), (3, 5), (1, 6))
+        ]
         tree = PrefixTree.build(sequences)
         try:
             with torch.no_grad():
@@ -188,7 +200,8 @@ class Scorer:
         difference = ((together - alone).norm() / alone.norm()).item()
         tolerance = 1e-4 if self.backbone.dtype in (torch.float32, torch.float64) else 5e-2
         if not difference <= tolerance:
-            return f"{type(self.backbone).__name__} gave other numbers for a packed tree (relative difference {difference:.1e})"
+            name = type(self.backbone).__name__
+            return f"{name} gave other numbers for a packed tree (relative difference {difference:.1e})"
         return None
 
 
@@ -209,7 +222,9 @@ def _padded(
 
 
 def tree_obstacle(config: Any) -> str | None:
-    """Why the prefix tree would be wrong for models of this configuration, or None if nothing speaks against it."""
+    """Why the prefix tree would be wrong for models of this configuration, or None if nothing speaks against
+    it.
+    """
     text = config.get_text_config()
     special = sorted(set(getattr(text, "layer_types", None) or []) - {"full_attention"})
     if special:

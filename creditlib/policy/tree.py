@@ -1,13 +1,14 @@
 """The prefix tree: token sequences that share a beginning, held once.
 
-The G responses to a prompt share the prompt, and often their own first tokens; the replay contexts of one response share
-whatever they have in common. A `PrefixTree` is the trie of equal token prefixes, flattened so that a parent comes before its
-children. It assumes no layout: what is equal is shared.
+The G responses to a prompt share the prompt, and often their own first tokens; the replay contexts of one
+response share whatever they have in common. A `PrefixTree` is the trie of equal token prefixes, flattened so
+that a parent comes before its children. It assumes no layout: what is equal is shared.
 
 Two executors run a causal transformer over it:
 
-* packed in one row with an ancestor mask (`pack`): works with gradient, and with any model that takes a 4-D attention mask;
-* level by level with a KV cache (`run_levels`): without gradient, cheaper when the tree is deep (replays).
+* packed in one row with an ancestor mask (`pack`): works with gradient, and with any model that takes a 4-D
+attention mask; * level by level with a KV cache (`run_levels`): without gradient, cheaper when the tree is
+deep (replays).
 
 Both give the hidden states that each sequence would have on its own.
 """
@@ -47,8 +48,8 @@ class PrefixTree:
         """The trie of `sequences` (none of them empty).
 
         Args:
-            sequences: token ids; equal prefixes become one path.
-            min_shared: open a new branching point only where it saves this many tokens. 1 shares all; level-by-level
+            sequences: token ids; equal prefixes become one path. min_shared: open a new branching point only
+                where it saves this many tokens. 1 shares all; level-by-level
                 execution runs better with fewer, longer segments.
         """
         arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
@@ -106,7 +107,11 @@ class PrefixTree:
         segment_of_L = np.cumsum(starts_L) - 1
         ends = [*starts[1:].tolist(), len(self)]
         return [
-            Segment(int(start), int(end), int(segment_of_L[self.parent_L[start]]) if self.parent_L[start] >= 0 else -1)
+            Segment(
+                int(start),
+                int(end),
+                int(segment_of_L[self.parent_L[start]]) if self.parent_L[start] >= 0 else -1,
+            )
             for start, end in zip(starts, ends, strict=True)
         ]
 
@@ -119,7 +124,9 @@ def _common_prefix(a: np.ndarray, b: np.ndarray) -> int:
 
 @dataclass(frozen=True)
 class Packed:
-    """Model inputs: R rows of at most L tokens. `row_offset[r]` + a packed index of tree r is a flat index into (R x L)."""
+    """Model inputs: R rows of at most L tokens. `row_offset[r]` + a packed index of tree r is a flat index
+    into (R x L).
+    """
 
     ids_RL: Tensor
     positions_RL: Tensor
@@ -128,7 +135,9 @@ class Packed:
 
 
 def pack(trees: Sequence[PrefixTree], device: torch.device) -> Packed:
-    """One tree a row, right padded, with the ancestor mask. Padding attends to itself alone, so that nothing is NaN."""
+    """One tree a row, right padded, with the ancestor mask. Padding attends to itself alone, so that nothing
+    is NaN.
+    """
     width = max(len(tree) for tree in trees)
     ids_RL = np.zeros((len(trees), width), np.int64)
     positions_RL = np.zeros((len(trees), width), np.int64)
@@ -160,10 +169,14 @@ def pad(sequences: Sequence[Sequence[int]], device: torch.device) -> Packed:
 
 
 def attention_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A bool mask as the additive one that every attention implementation takes; 2-D padding masks pass through."""
+    """A bool mask as the additive one that every attention implementation takes; 2-D padding masks pass
+    through.
+    """
     if mask.ndim == 2:
         return mask
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
+        ~mask, torch.finfo(dtype).min
+    )
 
 
 @torch.no_grad()

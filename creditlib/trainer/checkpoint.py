@@ -21,7 +21,7 @@ import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from creditlib.policy.folders import STATE, checkpoint_folder, checkpoint_steps
+from creditlib.policy.folders import STATE, STEP_FOLDER, checkpoint_folder, checkpoint_steps
 from creditlib.policy.load import Policy
 from creditlib.types import CreditlibError
 
@@ -143,22 +143,22 @@ class RunDirectory:
         Raises:
             CreditlibError: there are checkpoints, and all are damaged.
         """
-        steps = self.steps()
-        for step in reversed(steps):
-            folder = self.folder(step)
-            damage = _damage(folder)
-            if damage is None:
-                return step
-            aside = folder.with_name(f"damaged-{folder.name}")
-            shutil.rmtree(aside, ignore_errors=True)
-            os.replace(folder, aside)
-            say(f"the checkpoint of step {step} is damaged ({damage}); it is now {aside}")
-        if steps:
+        found = [match for path in self.checkpoints.iterdir() if (match := STEP_FOLDER.match(path.name))]
+        steps = sorted((int(match[1]) for match in found), reverse=True)
+        damaged: dict[int, str] = {}
+        while len(damaged) < len(steps) and (damage := _damage(self.folder(steps[len(damaged)]))):
+            damaged[steps[len(damaged)]] = damage
+        if steps and len(damaged) == len(steps):
             raise CreditlibError(
-                f"run.dir={self.path}: every checkpoint is damaged, so the run cannot go on. Choose another "
-                "run.dir, or delete the folder to start over"
+                f"run.dir={self.path}: every checkpoint is damaged ({damaged}), so the run cannot go on. "
+                "Choose another run.dir, or delete the folder to start over"
             )
-        return None
+        for late, damage in damaged.items():
+            aside = self.checkpoints / f"damaged-{self.folder(late).name}"
+            shutil.rmtree(aside, ignore_errors=True)
+            os.replace(self.folder(late), aside)
+            say(f"the checkpoint of step {late} is damaged ({damage}); it is now {aside}")
+        return steps[len(damaged)] if steps else None
 
 
 def load_state(folder: Path) -> dict[str, Any]:

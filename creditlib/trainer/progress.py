@@ -1,4 +1,6 @@
-"""What a person sees of a run: a progress bar with the time left, tables of responses and of held-out accuracy."""
+"""What a person sees of a run: a progress bar with the time left, tables of responses and of held-out
+accuracy.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from contextlib import contextmanager
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -45,11 +54,15 @@ class Display:
         with Progress(*columns, console=self.console, disable=not self._bar, transient=False) as bar:
             yield ProgressBar(bar, description, total, done)
 
-    def samples(self, step: int, rollout: Rollout, table: RewardTable, credit_B: Sequence[float], count: int) -> None:
+    def samples(
+        self, step: int, rollout: Rollout, table: RewardTable, credit_B: Sequence[float], count: int
+    ) -> None:
         """Some responses with their rewards, reasons and advantage; the most and the least rewarded first."""
         totals = table.scores_BK.nan_to_num(0.0).sum(1)
         order = totals.argsort(descending=True).tolist()
-        chosen = [order[round(i * (len(order) - 1) / max(count - 1, 1))] for i in range(min(count, len(order)))]
+        chosen = [
+            order[round(i * (len(order) - 1) / max(count - 1, 1))] for i in range(min(count, len(order)))
+        ]
         grid = Table(title=f"step {step}: some responses", show_lines=True, title_justify="left")
         grid.add_column("response", ratio=3, overflow="fold")
         grid.add_column("rewards and reasons", ratio=2, overflow="fold")
@@ -79,7 +92,9 @@ class Display:
             change = Text(f"{row['change']:+.3f}", style=style)
             interval = Text(f"{row['low']:+.3f} – {row['high']:+.3f}", style=style)
             title_cell = f"{split} ({row['questions']})"
-            grid.add_row(title_cell, mode, reward, f"{row['before']:.3f}", f"{row['after']:.3f}", change, interval)
+            grid.add_row(
+                title_cell, mode, reward, f"{row['before']:.3f}", f"{row['after']:.3f}", change, interval
+            )
         self.console.print(grid)
 
 
@@ -109,7 +124,10 @@ def _reasons(table: RewardTable, row: int) -> Text:
     lines = Text()
     for name, check in zip(table.names, table.checks[row], strict=True):
         lines.append(f"{name} ", style="bold")
-        lines.append(f"{check.score:g}", style="green" if check.score == max(table.bounds_K2.max().item(), 1) else "red")
+        lines.append(
+            f"{check.score:g}",
+            style="green" if check.score == max(table.bounds_K2.max().item(), 1) else "red",
+        )
         lines.append(f"  {check.reason}\n" if check.reason else "\n")
     lines.rstrip()
     return lines

@@ -1,6 +1,7 @@
 """Completion-only cross-entropy on (prompt, response) pairs, packed into prefix trees.
 
-Pairs whose prompts begin alike (questions about one database) share a tree, so the common part is computed once.
+Pairs whose prompts begin alike (questions about one database) share a tree, so the common part is computed
+once.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def families(examples: Sequence[Example]) -> list[list[int]]:
     found: list[list[int]] = []
     for position, i in enumerate(order):
         before = examples[order[position - 1]] if position else None
-        if before and _common(before, examples[i]) >= SHARED_PART * min(len(before.prompt), len(examples[i].prompt)):
+        if before and _common(before, examples[i]) >= SHARED_PART * min(
+            len(before.prompt), len(examples[i].prompt)
+        ):
             found[-1].append(i)
         else:
             found.append([i])
@@ -58,7 +61,9 @@ def families(examples: Sequence[Example]) -> list[list[int]]:
 def batches(
     examples: Sequence[Example], *, batch: int, micro_tokens: int, generator: random.Random
 ) -> Iterator[list[list[int]]]:
-    """One epoch of optimizer batches, each a list of trees (lists of indices) of at most about `micro_tokens` tokens."""
+    """One epoch of optimizer batches, each a list of trees (lists of indices) of at most about `micro_tokens`
+    tokens.
+    """
     limit = min(micro_tokens, TREE_TOKENS)
     trees: list[list[int]] = []
     for family in families(examples):
@@ -66,7 +71,11 @@ def batches(
         tree: list[int] = []
         size = 0
         for i in family:
-            more = len(examples[i].ids) if not tree else len(examples[i].ids) - _common(examples[tree[0]], examples[i])
+            more = (
+                len(examples[i].ids)
+                if not tree
+                else len(examples[i].ids) - _common(examples[tree[0]], examples[i])
+            )
             if tree and (size + more > limit or len(tree) == batch):
                 trees.append(tree)
                 tree, size, more = [], 0, len(examples[i].ids)
@@ -110,7 +119,12 @@ class Supervised:
         )
 
     def update(
-        self, examples: Sequence[Example], trees: Sequence[Sequence[int]], progress: float, *, whole: bool = False
+        self,
+        examples: Sequence[Example],
+        trees: Sequence[Sequence[int]],
+        progress: float,
+        *,
+        whole: bool = False,
     ) -> dict[str, float]:
         """One optimizer update.
 

@@ -1,4 +1,6 @@
-"""Tree, padded and micro-batched scoring are one function: the same log-probs, entropies, losses and gradients."""
+"""Tree, padded and micro-batched scoring are one function: the same log-probs, entropies, losses and
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,16 @@ def make_rollout(vocab: int = 61, *, temperature: float = 0.8, seed: int = 0) ->
     prompts = tuple(Prompt(f"p{n}", "test", text="x") for n in range(3))
     group_B = torch.tensor([0, 1, 0, 2, 1, 0, 2, 1])
     stem = tokens(2)
-    responses = [tokens(5), tokens(3), [*stem, *tokens(4)], [*stem, 7], tokens(6), [*stem, 9, 8], [], [*stem, 7]]
+    responses = [
+        tokens(5),
+        tokens(3),
+        [*stem, *tokens(4)],
+        [*stem, 7],
+        tokens(6),
+        [*stem, 9, 8],
+        [],
+        [*stem, 7],
+    ]
     responses[7] = responses[1]
     width = max(map(len, responses)) + 1
     ids_BT = torch.zeros(len(responses), width, dtype=torch.long)
@@ -33,14 +44,25 @@ def make_rollout(vocab: int = 61, *, temperature: float = 0.8, seed: int = 0) ->
         mask_BT[row, : len(response)] = True
     zeros = torch.zeros(ids_BT.shape)
     return Rollout(
-        prompts, (tuple(tokens(9)), tuple(tokens(4)), tuple(tokens(6))), group_B, ids_BT, mask_BT, ("",) * 8, zeros,
-        zeros + 1, ("stop",) * 8, temperature,
-    )  # fmt: skip
+        prompts=prompts,
+        prompt_ids=(tuple(tokens(9)), tuple(tokens(4)), tuple(tokens(6))),
+        group_B=group_B,
+        ids_BT=ids_BT,
+        mask_BT=mask_BT,
+        texts=("",) * 8,
+        sampler_logps_BT=zeros,
+        sampler_mass_BT=zeros + 1,
+        finish=("stop",) * 8,
+        temperature=temperature,
+    )
 
 
 def dense(model: Any, rollout: Rollout) -> tuple[Tensor, Tensor]:
     """The obvious way: one response at a time, all logits."""
-    logps, entropies = torch.zeros(rollout.ids_BT.shape, dtype=torch.float64), torch.zeros(rollout.ids_BT.shape).double()
+    logps, entropies = (
+        torch.zeros(rollout.ids_BT.shape, dtype=torch.float64),
+        torch.zeros(rollout.ids_BT.shape).double(),
+    )
     for row, length in enumerate(rollout.lengths_B.tolist()):
         prompt = rollout.prompt_ids[int(rollout.group_B[row])]
         ids = torch.tensor([[*prompt, *rollout.ids_BT[row, :length].tolist()]])
@@ -62,9 +84,13 @@ def test_scores_equal_the_dense_oracle(make_model, family: str, packing: str) ->
     torch.testing.assert_close(entropy, want_entropy, rtol=1e-9, atol=1e-9)
 
 
-def gradients(model: Any, rollout: Rollout, packing: str, micro_batch: int | None) -> tuple[Tensor, Tensor, Tensor]:
+def gradients(
+    model: Any, rollout: Rollout, packing: str, micro_batch: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
     scorer = Scorer(model, packing)
-    weight_BT = torch.sin(torch.arange(rollout.ids_BT.numel(), dtype=torch.float64)).view(rollout.ids_BT.shape)
+    weight_BT = torch.sin(torch.arange(rollout.ids_BT.numel(), dtype=torch.float64)).view(
+        rollout.ids_BT.shape
+    )
     out_BT, total = torch.zeros(rollout.ids_BT.shape, dtype=torch.float64), torch.zeros(()).double()
     model.zero_grad()
     for rows in micro_batches(rollout, range(8), micro_batch):
@@ -73,7 +99,9 @@ def gradients(model: Any, rollout: Rollout, packing: str, micro_batch: int | Non
         loss.backward()
         out_BT[rows] = logps.detach().double()
         total += loss.detach()
-    grads = [parameter.grad.double().flatten() for parameter in model.parameters() if parameter.grad is not None]
+    grads = [
+        parameter.grad.double().flatten() for parameter in model.parameters() if parameter.grad is not None
+    ]
     return out_BT, total, torch.cat(grads)
 
 
@@ -131,7 +159,9 @@ def test_layer_types_other_than_full_attention_are_an_obstacle(make_model) -> No
 def test_a_model_that_ignores_the_mask_falls_back(make_model, monkeypatch) -> None:
     model = make_model("llama")
     forward = model.model.forward
-    monkeypatch.setattr(model.model, "forward", lambda attention_mask=None, **rest: forward(**rest))  # plain causal
+    monkeypatch.setattr(
+        model.model, "forward", lambda attention_mask=None, **rest: forward(**rest)
+    )  # plain causal
     scorer = Scorer(model)
     assert scorer.packing == "padded" and "other numbers" in (scorer.fallback_reason or "")
 

@@ -33,7 +33,9 @@ def test_every_distinct_prefix_is_held_once(sequences: list[list[int]]) -> None:
 
 @given(SEQUENCES, st.integers(1, 4))
 @settings(max_examples=200, deadline=None)
-def test_ancestor_mask_and_segments_against_a_walk_to_the_root(sequences: list[list[int]], min_shared: int) -> None:
+def test_ancestor_mask_and_segments_against_a_walk_to_the_root(
+    sequences: list[list[int]], min_shared: int
+) -> None:
     tree = PrefixTree.build(sequences, min_shared=min_shared)
     want = np.zeros((len(tree), len(tree)), bool)
     for i in range(len(tree)):
@@ -44,7 +46,9 @@ def test_ancestor_mask_and_segments_against_a_walk_to_the_root(sequences: list[l
     assert (tree.ancestor_mask() == want).all()
 
     segments = tree.segments()
-    assert [s.start for s in segments] == [0, *(s.end for s in segments[:-1])] and segments[-1].end == len(tree)
+    assert [s.start for s in segments] == [0, *(s.end for s in segments[:-1])] and segments[-1].end == len(
+        tree
+    )
     for segment in segments:
         run = range(segment.start + 1, segment.end)
         assert all(tree.parent_L[i] == i - 1 for i in run)

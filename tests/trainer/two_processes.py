@@ -19,7 +19,7 @@ CASES: dict[str, dict[str, Any]] = {
     "dapo": {"loss": "dapo", "trainer__mask_truncated": True, "trainer__micro_batch": 3},
     "dr_grpo": {"loss": "dr_grpo", "loss__max_tokens": 7, "advantage": "grpo"},
     # A minibatch is one group, so one of two processes has no row of it.
-    "gspo_token": {"loss": "gspo_token", "loss__correction": "token_truncate", "trainer__minibatches": 4},
+    "gspo_token": {"loss": "gspo_token", "loss__clip_high": 0.3, "loss__clip_low": 0.3, "trainer__minibatches": 4},
     "cispo": {"loss": "cispo", "advantage__norm": "token", "trainer__epochs": 2},
     # Three prompts for two processes; the first update's gradient is not finite, on one process alone.
     "nan": {"trainer__prompts_per_step": 3, "trainer__minibatches": 3},

@@ -141,7 +141,7 @@ def policy(*, dtype: torch.dtype = torch.float64, lora: bool = False, dropout: f
 
 def engine(policy: Policy, *, max_tokens: int = LONGEST, seed: int = 0) -> HFRollout:
     encoder = PromptEncoder(policy.tokenizer, "text")
-    return HFRollout(policy.model, encoder, seed=seed, max_tokens=max_tokens, top_k=0, eos_ids=(EOS, 5, 8, 11, 14))
+    return HFRollout(policy.model, encoder, seed=seed, max_tokens=max_tokens, eos_ids=(EOS, 5, 8, 11, 14))
 
 
 def config(folder: Path | str = "unused", **settings: Any) -> RunConfig:
@@ -200,7 +200,7 @@ def without_times(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def relative(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float((a - b).norm() / b.norm())
+    return 0.0 if torch.equal(a, b) else float((a - b).norm() / b.norm())
 
 
 @contextlib.contextmanager

@@ -1,0 +1,80 @@
+"""From findings to the reward table, and the verifier's mistakes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from creditlib.rewards.table import applicable_rewards, build_table, join_tables, select_rows, varying_rewards
+from creditlib.types import Check, CreditlibError, Prompt, Rollout
+from tests.trainer import world
+
+NAN = math.nan
+
+
+class Says:
+    """A verifier with prepared findings."""
+
+    reward_names = ("a", "b")
+    bounds: Mapping[str, tuple[float, float]] = {"a": (0.0, 1.0), "b": (-2.0, 2.0)}
+
+    def __init__(self, findings: list[dict[str, Check]]) -> None:
+        self._findings = findings
+        self.asked: list[tuple[str, str]] = []
+
+    def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
+        self.asked = [(prompt.id, text) for prompt, text in zip(prompts, texts, strict=True)]
+        return self._findings
+
+    def close(self) -> None: ...
+
+
+def rollout() -> Rollout:
+    return world.Scripted().generate(world.prompts(2), samples=2, step=1)
+
+
+def test_rows_are_responses_and_columns_rewards() -> None:
+    findings = [{"a": Check(1.0, "yes"), "b": Check(-2.0)}, {"a": Check(0.0)}, {}, {"b": Check(NAN), "a": Check(0.5)}]
+    verifier, sampled = Says(findings), rollout()
+    table = build_table(sampled, verifier)
+    assert verifier.asked == [(sampled.prompts[b // 2].id, sampled.texts[b]) for b in range(4)]
+    expected = torch.tensor([[1.0, -2.0], [0.0, NAN], [NAN, NAN], [0.5, NAN]])
+    torch.testing.assert_close(table.scores_BK, expected, equal_nan=True)
+    assert table.valid_B.tolist() == [True, True, False, True]
+    assert table.bounds_K2.tolist() == [[0.0, 1.0], [-2.0, 2.0]]
+    assert table.checks[0][0].reason == "yes" and table.checks[1][1].reason == "does not apply to this prompt"
+    assert table.kind_BK == (("a", "b"),) * 4
+
+
+@pytest.mark.parametrize(
+    ("findings", "message"),
+    [
+        ([{"a": Check(1.0)}] * 3, "3 findings for 4 responses"),
+        ([{"a": Check(1.0), "c": Check(1.0)}] * 4, r"scored \['c'\], declared are \['a', 'b'\]"),
+        ([{"a": Check(1.5)}] * 4, r"reward 'a' is 1.5, outside its declared bounds \[0.0, 1.0\]"),
+        ([{"b": Check(math.inf)}] * 4, "reward 'b' is inf"),
+    ],
+)
+def test_a_verifier_that_breaks_its_word(findings: Any, message: str) -> None:
+    with pytest.raises(CreditlibError, match=message):
+        build_table(rollout(), Says(findings))
+
+
+def test_select_and_join_keep_rows_together() -> None:
+    table = build_table(rollout(), Says([{"a": Check(i / 4, str(i))} for i in range(4)]))
+    joined = join_tables([select_rows(table, [3, 0]), select_rows(table, [2])])
+    assert joined.scores_BK[:, 0].tolist() == [0.75, 0.0, 0.5]
+    assert [row[0].reason for row in joined.checks] == ["3", "0", "2"]
+    assert len(joined.kind_BK) == 3
+    assert select_rows(table, []).scores_BK.shape == (0, 2)
+
+
+def test_spread_is_of_each_reward_in_each_group() -> None:
+    scores = torch.tensor([[1.0, 0.0], [0.0, 0.0], [NAN, 1.0], [0.5, NAN], [NAN, NAN], [NAN, 0.0]])
+    group = torch.tensor([7, 2, 7, 2, 5, 2])  # 7: rows 0, 2; 2: rows 1, 3, 5; 5: row 4
+    assert varying_rewards(scores, group).tolist() == [[True, False], [False, False], [False, True]]
+    assert applicable_rewards(scores, group).tolist() == [[True, True], [False, False], [True, True]]
