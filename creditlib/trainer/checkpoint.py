@@ -119,7 +119,8 @@ class RunDirectory:
         try:
             model.save_pretrained(scratch)
             tokenizer.save_pretrained(scratch)
-            torch.save(dict(state), scratch / STATE)
+            with open(scratch / STATE, "wb") as file:  # given a path, torch would hide why it could not write
+                torch.save(dict(state), file)
             checksums = {str(path.relative_to(scratch)): _checksum(path) for path in _files(scratch)}
             write_json(scratch / CHECKSUMS, checksums)
             for path in (*_files(scratch), scratch):
@@ -178,10 +179,10 @@ def load_weights(policy: Policy, folder: Path) -> None:
         result: Any = set_peft_model_state_dict(policy.model, tensors)
         missing = [key for key in result.missing_keys if "lora_" in key]
     else:
+        own = policy.model.state_dict(keep_vars=True)
         result = policy.model.load_state_dict(tensors, strict=False)
-        policy.model.tie_weights()
-        tied = set(getattr(policy.model, "all_tied_weights_keys", None) or ())
-        missing = [key for key in result.missing_keys if key not in tied]
+        loaded = {id(own[key]) for key in tensors if key in own}
+        missing = [key for key in result.missing_keys if id(own[key]) not in loaded]  # tied weights are saved once
     if missing or result.unexpected_keys:
         raise CreditlibError(
             f"checkpoint {folder} does not fit the model: missing {missing[:3]}, "

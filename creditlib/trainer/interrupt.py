@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+ECHO = 0.5  # seconds: launchers pass on to their processes the Ctrl-C that those got from the terminal, too
 
 
 @contextlib.contextmanager
@@ -15,19 +18,20 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     Outside of the main thread, where signals cannot be handled, the flag stays False.
     """
-    pressed = False
+    pressed: float | None = None
 
     def handle(_signal: int, _frame: FrameType | None) -> None:
         nonlocal pressed
-        if pressed:
+        if pressed is None:
+            pressed = time.monotonic()
+        elif time.monotonic() - pressed > ECHO:
             raise KeyboardInterrupt
-        pressed = True
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     former = signal.signal(signal.SIGINT, handle)
     try:
-        yield lambda: pressed
+        yield lambda: pressed is not None
     finally:
         signal.signal(signal.SIGINT, former)

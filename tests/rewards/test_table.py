@@ -38,7 +38,12 @@ def rollout() -> Rollout:
 
 
 def test_rows_are_responses_and_columns_rewards() -> None:
-    findings = [{"a": Check(1.0, "yes"), "b": Check(-2.0)}, {"a": Check(0.0)}, {}, {"b": Check(NAN), "a": Check(0.5)}]
+    findings = [
+        {"a": Check(1.0, "yes"), "b": Check(-2.0)},
+        {"a": Check(0.0)},
+        {},
+        {"b": Check(NAN), "a": Check(0.5)},
+    ]
     verifier, sampled = Says(findings), rollout()
     table = build_table(sampled, verifier)
     assert verifier.asked == [(sampled.prompts[b // 2].id, sampled.texts[b]) for b in range(4)]

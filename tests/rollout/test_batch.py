@@ -10,6 +10,8 @@ from creditlib.rollout.batch import join, select_groups
 from creditlib.types import Rollout
 from tests.trainer import world
 
+PER_TOKEN = ("ids_BT", "mask_BT", "sampler_logps_BT", "sampler_mass_BT")
+
 
 def rollout(count: int, step: int) -> Rollout:
     return world.Scripted().generate(world.prompts(count), samples=3, step=step)
@@ -36,10 +38,11 @@ def test_select_groups_whose_rows_are_scattered() -> None:
     order = torch.randperm(12, generator=torch.Generator().manual_seed(0)).tolist()
     scattered = replace(
         sampled,
-        **{name: getattr(sampled, name)[order] for name in ("group_B", "ids_BT", "mask_BT", "sampler_logps_BT", "sampler_mass_BT")},
+        group_B=sampled.group_B[order],
+        **{name: getattr(sampled, name)[order] for name in PER_TOKEN},
         texts=tuple(sampled.texts[b] for b in order),
         finish=tuple(sampled.finish[b] for b in order),
-    )  # fmt: skip
+    )
     chosen, kept = select_groups(scattered, [3, 1])
     assert [prompt.id for prompt in chosen.prompts] == ["train/3", "train/1"]
     assert rows(chosen) == [rows(scattered)[row] for row in kept]
@@ -54,11 +57,13 @@ def test_select_nothing() -> None:
 
 def test_join_pads_to_the_widest() -> None:
     parts = [rollout(2, step=1), rollout(3, step=2), rollout(1, step=5)]
-    parts[2] = replace(parts[2], **{n: getattr(parts[2], n)[:, :3] for n in ("ids_BT", "mask_BT", "sampler_logps_BT", "sampler_mass_BT")})  # fmt: skip
+    parts[2] = replace(parts[2], **{name: getattr(parts[2], name)[:, :3] for name in PER_TOKEN})
     joined = join(parts)
     assert rows(joined) == [row for part in parts for row in rows(part)]
     assert joined.ids_BT.shape == joined.mask_BT.shape == (18, max(part.ids_BT.shape[1] for part in parts))
     assert joined.mask_BT.dtype == torch.bool
-    assert (joined.sampler_mass_BT[~joined.mask_BT] == 1).all() and not joined.sampler_logps_BT[~joined.mask_BT].any()
+    assert (joined.sampler_mass_BT[~joined.mask_BT] == 1).all() and not joined.sampler_logps_BT[
+        ~joined.mask_BT
+    ].any()
     assert joined.group_B.tolist() == [g for g in range(6) for _ in range(3)]
     assert join(parts[:1]) is parts[0]

@@ -41,8 +41,8 @@ def test_no_prompts() -> None:
 
 
 class ByNumber(world.Words):
-    """What the responses to a prompt earn is written in its number: prompts of the kind `flat` all the same, the others
-    (1, 0) and (0, 1), whose sum does not vary."""
+    """All responses to a prompt whose number is `flat` earn the same; those to the others earn (1, 0) and
+    (0, 1), whose sum does not vary."""
 
     reward_names = ("even", "short")
 
@@ -84,7 +84,9 @@ def check_alignment(found: Collected, task: Any) -> None:
         assert [rollout.ids_BT[r, :length].tolist() for r, length in zip(rows, lengths, strict=True)] == [
             alone.ids_BT[i, :length].tolist() for i, length in enumerate(alone.lengths_B.tolist())
         ]
-        expected = [[check.score for check in finding.values()] for finding in task.verify([prompt] * 4, alone.texts)]
+        expected = [
+            [check.score for check in finding.values()] for finding in task.verify([prompt] * 4, alone.texts)
+        ]
         assert found.table.scores_BK[rows].tolist() == expected
     assert found.batch.scores_BK[found.batch.local_B].tolist() == found.table.scores_BK.tolist()
 

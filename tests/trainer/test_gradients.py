@@ -1,4 +1,4 @@
-"""How a step is cut into pieces changes nothing: micro-batches, packing, processes; and one step against plain loops."""
+"""How a step is cut into pieces (micro-batches, packing, processes) changes nothing; one in plain loops."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from creditlib.trainer.prompts import PromptStream
 from tests.trainer import world
 from tests.trainer.two_processes import CASES, record
 
@@ -25,7 +26,9 @@ LOSSES: dict[str, dict[str, Any]] = {
 }
 
 
-def gradients(loss: str, dtype: torch.dtype, **settings: Any) -> tuple[list[torch.Tensor], list[dict[str, float]]]:
+def gradients(
+    loss: str, dtype: torch.dtype, **settings: Any
+) -> tuple[list[torch.Tensor], list[dict[str, float]]]:
     run = world.config(loss=loss, trainer__epochs=2, trainer__minibatches=2, **LOSSES[loss], **settings)
     return world.updates_of(world.trainer(run, world.policy(dtype=dtype)))
 
@@ -36,7 +39,9 @@ def reference(loss: str, dtype: torch.dtype) -> tuple[list[torch.Tensor], list[d
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("packing", "micro_batch"), [("padded", 1), ("padded", 3), ("tree", None), ("tree", 3)])
+@pytest.mark.parametrize(
+    ("packing", "micro_batch"), [("padded", 1), ("padded", 3), ("tree", None), ("tree", 3)]
+)
 def test_pieces_change_nothing(loss: str, packing: str, micro_batch: int | None) -> None:
     for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         found, metrics = gradients(loss, dtype, trainer__packing=packing, trainer__micro_batch=micro_batch)
@@ -44,7 +49,9 @@ def test_pieces_change_nothing(loss: str, packing: str, micro_batch: int | None)
         assert len(found) == len(expected) == 4
         # Later updates start from weights that AdamW moved by the sign of a gradient, so float32 noise grows.
         for update, (have, want) in enumerate(zip(found, expected, strict=True)):
-            assert world.relative(have, want) < tolerance * (1 if dtype == torch.float64 or not update else 100)
+            assert world.relative(have, want) < tolerance * (
+                1 if dtype == torch.float64 or not update else 100
+            )
         assert metrics[0] == pytest.approx(expected_metrics[0], rel=1e-4, abs=1e-6, nan_ok=True)
 
 
@@ -59,22 +66,26 @@ def test_the_settings_reach_what_they_should() -> None:
 
 @pytest.mark.parametrize("loss", ["grpo", "dapo"])
 def test_one_step_in_plain_loops(loss: str) -> None:
-    """GDPO's advantages and the loss's mean over tokens, with one forward pass a row and a loop over tokens."""
+    """GDPO's advantages and the loss, with one forward pass a row and a loop over tokens."""
     run = world.config(loss=loss, trainer__mask_truncated=True, trainer__micro_batch=3)
     ((found,), (metrics,)) = world.updates_of(world.trainer(run, world.policy()))
     task, policy = world.Words(), world.policy()
-    drawn = world.PromptStream(task.prompts("train"), 0).take(4)
+    drawn = PromptStream(task.prompts("train"), 0).take(4)
     rollout = world.Scripted().generate(drawn, samples=4, step=1)
     checks = task.verify([p for p in drawn for _ in range(4)], rollout.texts)
     rows = len(rollout.texts)
-    assert {f for f in rollout.finish} == {"stop", "length"}
+    assert set(rollout.finish) == {"stop", "length"}
 
     total = [0.0] * rows
     unscored = [all(check.score != check.score for check in checks[b].values()) for b in range(rows)]
     assert any(unscored)
     for name in task.reward_names:
         for group in range(4):
-            own = [b for b in range(4 * group, 4 * group + 4) if name in checks[b] and checks[b][name].score == checks[b][name].score]
+            own = [
+                b
+                for b in range(4 * group, 4 * group + 4)
+                if name in checks[b] and checks[b][name].score == checks[b][name].score
+            ]
             values = [float(torch.tensor(checks[b][name].score)) for b in own]  # rewards are float32
             if len(own) < 2 or max(values) == min(values):
                 continue
@@ -130,10 +141,14 @@ def start_processes(arguments: list[str], count: int = 2) -> list[subprocess.Pop
 
 def test_two_processes_are_one(tmp_path: Path) -> None:
     started = start_processes(["-m", "tests.trainer.two_processes", str(tmp_path)])
-    alone = {name: record(name, tmp_path / "alone") for name in CASES}
-    for process in started:
-        output = process.communicate(timeout=240)[0]
-        assert process.returncode == 0, output
+    try:
+        alone = {name: record(name, tmp_path / "alone") for name in CASES}
+        for process in started:
+            output = process.communicate(timeout=240)[0]
+            assert process.returncode == 0, output
+    finally:
+        for process in started:
+            process.kill()
     together = torch.load(tmp_path / "together.pt")
     for name in CASES:
         have, want = together[name], alone[name]

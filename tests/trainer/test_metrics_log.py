@@ -45,7 +45,7 @@ def test_rewind_forgets_later_steps_and_a_line_cut_short(tmp_path: Path) -> None
 
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
-    with pytest.raises(CreditlibError, match="cannot write .*metrics.jsonl: No space left on device"):
+    with pytest.raises(CreditlibError, match=r"cannot write .*metrics.jsonl: No space left on device"):
         MetricsLog(tmp_path / "metrics.jsonl").write({"step": 1})
 
 
@@ -60,15 +60,19 @@ def test_missing_trackers_stop_a_run_before_anything_loads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "wandb" else find(name, *rest))
-    config = world.config(tmp_path / "x", log={"trackers": ["wandb"]}, model={"name": "hf", "path": "/nowhere"})
-    with pytest.raises(CreditlibError, match="log.trackers names wandb"):
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *rest: None if name == "wandb" else find(name, *rest)
+    )
+    config = world.config(
+        tmp_path / "x", log={"trackers": ["wandb"]}, model={"name": "hf", "path": "/nowhere"}
+    )
+    with pytest.raises(CreditlibError, match=r"log\.trackers names wandb"):
         train(config, world.Words())
     assert not (tmp_path / "x").exists()
 
 
 def test_the_bootstrap_on_two_values() -> None:
-    """Resampling 0 and 1 gives 0, 1/2, 1 with probabilities 1/4, 1/2, 1/4: the 95 % interval is the whole range."""
+    """Resampling 0 and 1 gives 0, 1/2, 1 with probabilities 1/4, 1/2, 1/4: the interval is all of it."""
     assert mean_interval([0.0, 1.0]) == (0.5, 0.0, 1.0)
     assert mean_interval([0.25] * 5) == (0.25, 0.25, 0.25)
     assert mean_interval([0.25, math.nan]) == (0.25, 0.25, 0.25)
@@ -91,7 +95,9 @@ def test_the_bootstrap_on_many_values() -> None:
     ],
 )
 def test_schedules(schedule: str, expected: list[float]) -> None:
-    run = world.config(trainer__steps=6, trainer__warmup_steps=2, trainer__schedule=schedule, trainer__learning_rate=2.0)
+    run = world.config(
+        trainer__steps=6, trainer__warmup_steps=2, trainer__schedule=schedule, trainer__learning_rate=2.0
+    )
     rates = [learning_rate(run.trainer, step) for step in range(1, 7)]
     assert rates == pytest.approx([2 * factor for factor in expected])
 

@@ -1,4 +1,4 @@
-"""What holds of every step: token whitening, the reference, old log-probs, importance correction, rows that don't count."""
+"""What holds of every step: whitening, reference, old log-probs, correction, rows that don't count."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 
 from creditlib.trainer.batch import credit_metrics, whiten_over_processes
 from creditlib.trainer.processes import Processes
+from creditlib.trainer.prompts import PromptStream
 from creditlib.types import Advantages, Check, CreditlibError, Prompt, Rollout, TokenCredit
 from tests.trainer import world
 
@@ -55,8 +56,7 @@ def test_token_norm_whitens_the_tokens_that_count() -> None:
     assert values.mean().item() == pytest.approx(0, abs=1e-6)
     assert values.var().item() == pytest.approx(1, abs=1e-5)
     assert not lesson.advantages_BT[~counted_BT].any()
-    unscored = [all(math.isnan(c.score) for c in world.Words()._judge(lesson.rollout.prompts[g], text.split()).values())
-                for g, text in zip(lesson.rollout.group_B.tolist(), lesson.rollout.texts, strict=True)]  # fmt: skip
+    unscored = ["w9" in text.split() for text in lesson.rollout.texts]
     assert any(unscored) and not lesson.active_B[torch.tensor(unscored)].any()
 
 
@@ -98,7 +98,11 @@ def trained_adapter() -> Any:
 
 @pytest.mark.parametrize("kind", ["full", "fresh adapter", "trained adapter"])
 def test_the_reference_is_the_policy_at_the_start(kind: str) -> None:
-    make = {"full": world.policy, "fresh adapter": lambda: world.policy(lora=True), "trained adapter": trained_adapter}[kind]
+    make = {
+        "full": world.policy,
+        "fresh adapter": lambda: world.policy(lora=True),
+        "trained adapter": trained_adapter,
+    }[kind]
     trainer = world.trainer(world.config(loss__kl_coef=0.1), make())
     assert (trainer.reference is None) == (kind == "fresh adapter")
     first, second = trainer.step(1), lesson_of(trainer, 2)
@@ -112,7 +116,9 @@ def test_the_reference_is_the_policy_at_the_start(kind: str) -> None:
 def test_importance_correction_compares_with_the_sampler() -> None:
     run = world.config(loss__correction="token_truncate", loss__correction_high=1.5)
     trainer = world.trainer(run, world.policy())
-    rollout = world.Scripted().generate(world.PromptStream(trainer.task.prompts("train"), 0).take(4), samples=4, step=1)
+    rollout = world.Scripted().generate(
+        PromptStream(trainer.task.prompts("train"), 0).take(4), samples=4, step=1
+    )
     (record,) = records_of(trainer)
     logps = world.trainer(world.config(), world.policy()).scorer.logps(rollout)
     weights = (logps - rollout.sampler_logps_BT).exp().clamp(max=1.5)
@@ -154,7 +160,9 @@ def test_a_reward_that_never_applies_leaves_the_others_alone() -> None:
         def _judge(self, prompt: Prompt, words: list[str]) -> dict[str, Check]:
             return {name: check for name, check in super()._judge(prompt, words).items() if name != "rare"}
 
-    (with_column,), (metrics,) = world.updates_of(world.trainer(world.config(), world.policy(), task=Column()))
+    (with_column,), (metrics,) = world.updates_of(
+        world.trainer(world.config(), world.policy(), task=Column())
+    )
     (without,), _ = world.updates_of(world.trainer(world.config(), world.policy(), task=Two()))
     assert torch.equal(with_column, without)
     assert math.isnan(metrics["reward/rare"])
@@ -175,7 +183,9 @@ class WithEmpty(world.Scripted):
 
 @pytest.mark.parametrize("packing", ["padded", "tree"])
 def test_empty_responses(packing: str) -> None:
-    trainer = world.trainer(world.config(trainer__packing=packing, trainer__epochs=2), world.policy(), engine=WithEmpty())
+    trainer = world.trainer(
+        world.config(trainer__packing=packing, trainer__epochs=2), world.policy(), engine=WithEmpty()
+    )
     metrics = trainer.step(1)
     assert all(math.isfinite(value) for value in metrics.values())
     assert metrics["updates"] == 2
@@ -211,7 +221,7 @@ def test_an_update_that_is_not_finite_is_skipped() -> None:
 def test_too_many_lost_updates_stop_the_run() -> None:
     trainer = world.trainer(world.config(trainer__max_skipped_updates=2, trainer__epochs=3), world.policy())
     poison(trainer, {1, 3, 4})
-    with pytest.raises(CreditlibError, match="2 updates in a row.*max_skipped_updates.*model.path"):
+    with pytest.raises(CreditlibError, match=r"2 updates in a row.*max_skipped_updates.*model.path"):
         for step in range(1, 3):
             trainer.step(step)
     assert trainer.updater.skipped_in_a_row == 2

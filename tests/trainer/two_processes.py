@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import torch
 from accelerate import PartialState
 
 from creditlib.trainer.checkpoint import RunDirectory
+from creditlib.trainer.metrics import MetricsLog
+from creditlib.trainer.prompts import PromptStream
 from creditlib.types import CreditlibError, Rollout
 from tests.trainer import world
 
@@ -19,18 +20,28 @@ CASES: dict[str, dict[str, Any]] = {
     "dapo": {"loss": "dapo", "trainer__mask_truncated": True, "trainer__micro_batch": 3},
     "dr_grpo": {"loss": "dr_grpo", "loss__max_tokens": 7, "advantage": "grpo"},
     # A minibatch is one group, so one of two processes has no row of it.
-    "gspo_token": {"loss": "gspo_token", "loss__clip_high": 0.3, "loss__clip_low": 0.3, "trainer__minibatches": 4},
+    "gspo_token": {
+        "loss": "gspo_token",
+        "loss__clip_high": 0.3,
+        "loss__clip_low": 0.3,
+        "trainer__minibatches": 4,
+    },
     "cispo": {"loss": "cispo", "advantage__norm": "token", "trainer__epochs": 2},
     # Three prompts for two processes; the first update's gradient is not finite, on one process alone.
     "nan": {"trainer__prompts_per_step": 3, "trainer__minibatches": 3},
-    "dynamic": {"trainer__dynamic_sampling": True, "trainer__prompts_per_step": 3, "trainer__max_resamples": 3},
-    # A whole run with evaluation, checkpoints and sampling by the model itself; fewer questions than processes.
+    "dynamic": {
+        "trainer__dynamic_sampling": True,
+        "trainer__prompts_per_step": 3,
+        "trainer__max_resamples": 3,
+    },
+    # A whole run that samples, evaluates and saves; fewer questions than processes.
     "run": {"eval__limit": 1, "eval__every": 2},
 }
 
 
 class Flat(world.Words):
-    """All responses earn the same but those to every fourth prompt, so dynamic sampling leaves a process without rows."""
+    """All responses earn the same but those to every fourth prompt, so that dynamic sampling leaves a process
+    without rows."""
 
     def _judge(self, prompt: world.Prompt, words: list[str]) -> dict[str, world.Check]:
         number = int(prompt.id.split("/")[1].split("#")[0])
@@ -51,9 +62,12 @@ def record(name: str, folder: Path) -> dict[str, Any]:
         break_once(trainer)
     if directory is not None or name == "run":
         trainer.run()
-        rows = [json.loads(line) for line in open(directory.path / "metrics.jsonl")] if directory else []
+        rows = MetricsLog(directory.path / "metrics.jsonl").rows() if directory else []
         weights = torch.cat([p.detach().flatten() for p in trainer.optimizer.parameters])
-        rows = [{k: float("nan") if v is None else v for k, v in world.without_times(r).items() if k != "phase"} for r in rows]
+        rows = [
+            {k: float("nan") if v is None else v for k, v in world.without_times(r).items() if k != "phase"}
+            for r in rows
+        ]
         if directory:
             directory.close()
         return {"gradients": [weights], "metrics": rows, "refused": "", "updates_lost": 0}
@@ -76,7 +90,7 @@ def refusal() -> str:
 def break_once(trainer: world.Trainer) -> None:
     """Make the first scored row that answers the first prompt of the run worth NaN, once."""
     forward = trainer.scorer.forward
-    (first,) = world.PromptStream(trainer.task.prompts("train"), 0).take(1)
+    (first,) = PromptStream(trainer.task.prompts("train"), 0).take(1)
     broken = []
 
     def once(rollout: Rollout, rows: list[int], **settings: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A small world to train in: a random model, a word tokenizer, a task of words, and an engine with scripted responses."""
+"""A small world to train in: a random model, a word tokenizer, a task of words, scripted responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from creditlib.rollout.hf import HFRollout
 from creditlib.trainer.checkpoint import RunDirectory
 from creditlib.trainer.loop import Trainer
 from creditlib.trainer.progress import Display
-from creditlib.trainer.prompts import PromptStream
 from creditlib.types import Check, Finish, Prompt, Rollout
 from tests.conftest import random_model
 
@@ -47,14 +46,18 @@ def prompts(count: int, split: str = "train") -> list[Prompt]:
     """Prompts of 3 to 7 words."""
     shift = 0 if split == "train" else 29
     return [
-        Prompt(f"{split}/{n}", "words", text=" ".join(f"w{3 + (7 * n + i * i + shift) % 58}" for i in range(3 + n % 5)))
+        Prompt(
+            f"{split}/{n}",
+            "words",
+            text=" ".join(f"w{3 + (7 * n + i * i + shift) % 58}" for i in range(3 + n % 5)),
+        )
         for n in range(count)
     ]
 
 
 class Words:
-    """Rewards of a response: the share of words with an even number, whether it is short, and one that applies
-    to some prompts alone. A response that holds the word w9 gets no reward at all."""
+    """Rewards of a response: the share of words with an even number, whether it is short, and one that
+    applies to some prompts alone. A response that holds the word w9 gets no reward at all."""
 
     name = "words"
     reward_names = ("even", "short", "rare")
@@ -80,16 +83,21 @@ class Words:
             return {name: Check(math.nan, "forbidden") for name in self.reward_names}
         numbers = [int(word.strip("w</s>pad") or 0) for word in words]
         even = sum(number % 2 == 0 for number in numbers) / max(len(numbers), 1)
-        found = {"even": Check(even, "counted", flags=("data:odd",) if even == 0 else ()), "short": Check(float(len(numbers) < 4))}
+        found = {
+            "even": Check(even, "counted", flags=("data:odd",) if even == 0 else ()),
+            "short": Check(float(len(numbers) < 4)),
+        }
         if len(prompt.text or "") % 2:
             found["rare"] = Check(sum(numbers) % 3 - 1.0)
         return found
 
 
 class Scripted:
-    """Responses that depend on the prompt's id and the step alone; some are cut short, one in eight is unscored."""
+    """Responses that depend on the prompt's id and the step alone; some are truncated, some unscored."""
 
-    def generate(self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False) -> Rollout:
+    def generate(
+        self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False
+    ) -> Rollout:
         encoder = PromptEncoder(tokenizer(), "text")
         rows: list[list[int]] = []
         finish: list[Finish] = []
@@ -120,14 +128,18 @@ class Scripted:
         )
 
 
-def policy(*, dtype: torch.dtype = torch.float64, lora: bool = False, dropout: float = 0.0, tied: bool = False) -> Policy:
+def policy(
+    *, dtype: torch.dtype = torch.float64, lora: bool = False, dropout: float = 0.0, tied: bool = False
+) -> Policy:
     model = random_model("llama", dtype, vocab=VOCABULARY)
     if tied:
         model.config.tie_word_embeddings = True
         model.tie_weights()
     if lora:
         torch.manual_seed(1)
-        settings = LoraConfig(r=2, lora_alpha=4, lora_dropout=dropout, target_modules="all-linear", task_type="CAUSAL_LM")
+        settings = LoraConfig(
+            r=2, lora_alpha=4, lora_dropout=dropout, target_modules="all-linear", task_type="CAUSAL_LM"
+        )
         model = get_peft_model(model, settings)
         if dtype == torch.float64:
             model = model.double()
@@ -174,7 +186,12 @@ def config(folder: Path | str = "unused", **settings: Any) -> RunConfig:
 
 
 def trainer(
-    run: RunConfig, policy: Policy, *, task: Any = None, engine: Any = None, directory: RunDirectory | None = None
+    run: RunConfig,
+    policy: Policy,
+    *,
+    task: Any = None,
+    engine: Any = None,
+    directory: RunDirectory | None = None,
 ) -> Trainer:
     display = Display(quiet=True)
     accelerator = Accelerator(cpu=True)
@@ -187,7 +204,9 @@ def updates_of(run: Trainer, steps: int = 1) -> tuple[list[torch.Tensor], list[d
     step = run.optimizer.step
 
     def recorded(learning_rate: float) -> None:
-        gradients.append(torch.cat([p.grad.flatten().clone() for p in run.optimizer.parameters if p.grad is not None]))
+        gradients.append(
+            torch.cat([p.grad.flatten().clone() for p in run.optimizer.parameters if p.grad is not None])
+        )
         step(learning_rate)
 
     run.optimizer.step = recorded  # type: ignore[method-assign]
