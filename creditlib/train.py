@@ -61,6 +61,7 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
             policy = assemble.build_policy(config.model, config.seed)
             encoder = assemble.build_encoder(policy, config.prompt)
             engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
+            assemble.check_prompts(ready, encoder, ("train",))
             summary = Trainer(config, ready, policy, engine, accelerator, directory, display).run()
         display.changes("held-out rewards, before and after training", summary.get("change", {}))
         display.say(f"everything is in {config.run.dir}")

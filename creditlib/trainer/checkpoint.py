@@ -182,7 +182,8 @@ def load_weights(policy: Policy, folder: Path) -> None:
         own = policy.model.state_dict(keep_vars=True)
         result = policy.model.load_state_dict(tensors, strict=False)
         loaded = {id(own[key]) for key in tensors if key in own}
-        missing = [key for key in result.missing_keys if id(own[key]) not in loaded]  # tied weights are saved once
+        # Weights that are tied are saved under one of their names.
+        missing = [key for key in result.missing_keys if id(own[key]) not in loaded]
     if missing or result.unexpected_keys:
         raise CreditlibError(
             f"checkpoint {folder} does not fit the model: missing {missing[:3]}, "

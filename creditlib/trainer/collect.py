@@ -59,8 +59,8 @@ class Collector:
         """The responses of `step`.
 
         With dynamic sampling, groups in which no reward varies are left out, and prompts are drawn again
-        until there are enough groups or `max_resamples` rounds are over; then the step has fewer groups. Where
-        nothing varies at all, the first groups stand.
+        until there are enough groups or `max_resamples` rounds are over; then the step has fewer groups.
+        Where nothing varies at all, the first groups stand.
         """
         wanted, dynamic = self._settings.prompts_per_step, self._settings.dynamic_sampling
         mine = slice(self._processes.rank, None, self._processes.count)

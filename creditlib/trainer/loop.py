@@ -165,7 +165,7 @@ class Trainer:
         return active_B.to(rollout.ids_BT.device)
 
     def _reference(self) -> Scorer | None:
-        """A frozen policy for the KL term; None where there is none, or switching the adapter off is enough."""
+        """A frozen policy for the KL term; None without one, or where switching the adapter off is enough."""
         model = reference_model(self.policy) if self.loss.needs_reference else None
         return None if model is None else Scorer(model, self.settings.packing)
 

@@ -72,7 +72,7 @@ class Updater:
                         records.append(record)
         finally:
             self._scorer.model.eval()
-        skipped = sum(record["skipped"] for record in records)
+        skipped = math.fsum(record["skipped"] for record in records)
         metrics = {key: fmean(record[key] for record in records) for key in records[0]} if records else {}
         if records:
             metrics["loss/ratio_max"] = max(record["loss/ratio_max"] for record in records)
@@ -157,9 +157,9 @@ class Updater:
         if self.skipped_in_a_row >= self._settings.max_skipped_updates:
             raise CreditlibError(
                 f"stopped: {self.skipped_in_a_row} updates in a row had a loss or gradient that is not "
-                "finite (trainer.max_skipped_updates). The checkpoints are whole: start a new run from them with "
-                "model.path=<this run's folder> and another run.dir, and a lower trainer.learning_rate, a "
-                "tighter loss clip, or model.dtype=float32"
+                "finite (trainer.max_skipped_updates). The checkpoints are whole: start a new run from them "
+                "with model.path=<this run's folder> and another run.dir, and a lower trainer.learning_rate, "
+                "a tighter loss clip, or model.dtype=float32"
             )
 
 

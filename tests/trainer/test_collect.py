@@ -12,7 +12,7 @@ from creditlib.trainer.collect import Collected, Collector
 from creditlib.trainer.metrics import Stopwatch
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.prompts import PromptStream
-from creditlib.types import Check, CreditlibError, Prompt
+from creditlib.types import Check, CreditlibError, Prompt, Rollout
 from tests.trainer import world
 
 
@@ -64,7 +64,7 @@ def number(prompt: Prompt) -> int:
     return int(prompt.id.split("/")[1].split("#")[0])
 
 
-def collect(task: Any, step: int = 1, engine: Any = None, count: int = 12, **settings: Any) -> Collected:
+def collect(task: Any, step: int = 1, engine: Any = None, **settings: Any) -> Collected:
     run = world.config(trainer__dynamic_sampling=True, **settings)
     stream = PromptStream(task.prompts("train"), 0)
     collector = Collector(engine or world.Scripted(), task, stream, run.trainer, Processes())
@@ -121,16 +121,18 @@ def test_a_step_with_fewer_groups_than_minibatches() -> None:
 
 
 def test_a_prompt_drawn_twice_in_a_step_gets_other_responses() -> None:
-    policy = world.policy()
-    run = world.config(trainer__prompts_per_step=4)
-    task = world.Words(count=2)
-    trainer = world.trainer(run, policy, task=task, engine=world.engine(policy))
-    rollout = trainer.collector.collect(1, Stopwatch()).rollout
-    by_text: dict[str | None, list[tuple[str, ...]]] = {}
-    for n, prompt in enumerate(rollout.prompts):
-        by_text.setdefault(prompt.text, []).append(rollout.texts[4 * n : 4 * n + 4])
-    assert [len(groups) for groups in by_text.values()] == [2, 2]
-    assert all(first != second for first, second in by_text.values())
+    """Also in a later round of dynamic sampling; random streams hang on the prompt's id and the step."""
+    asked: list[str] = []
+
+    class Listening(world.Scripted):
+        def generate(self, prompts: Any, **settings: Any) -> Rollout:
+            asked.extend(prompt.id for prompt in prompts)
+            return super().generate(prompts, **settings)
+
+    task = ByNumber(lambda n: True, count=3)
+    collect(task, engine=Listening(), trainer__max_resamples=1)
+    assert len(asked) == len(set(asked)) == 8
+    assert {"train/0", "train/1", "train/2", "train/0#2", "train/1#2", "train/2#2"} < set(asked)
 
 
 def test_zero_spread_counts_the_groups_that_a_reward_applies_to() -> None:

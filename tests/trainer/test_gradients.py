@@ -156,6 +156,7 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
         for mine, other in zip(have["gradients"], want["gradients"], strict=True):
             assert world.relative(mine, other) < 1e-10, name
         assert have["refused"] == want["refused"], name
+        assert have.get("order") == want.get("order"), name
         for mine, other in zip(have["metrics"], want["metrics"], strict=True):
             assert mine == pytest.approx(other, rel=1e-5, abs=1e-7, nan_ok=True), name
     assert any(case["updates_lost"] for case in alone.values())

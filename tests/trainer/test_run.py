@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from creditlib.config import ExportConfig, ModelConfig
 from creditlib.export import export
 from creditlib.policy.load import Policy, load_policy
+from creditlib.train import train
 from creditlib.trainer.evaluation import (
     Answer,
     Evaluator,
@@ -260,6 +261,17 @@ def test_adapter_checkpoints_load_and_export(tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------------- the command
+
+
+def test_a_finished_run_shows_its_result_again(tmp_path: Path) -> None:
+    saved_base(tmp_path / "base")
+    model = {"name": "hf", "path": str(tmp_path / "base"), "device": "cpu"}
+    run = world.config(tmp_path / "run", trainer__steps=2, model=model, eval={"limit": 2})
+    first = train(run, world.Words())
+    assert first["finished"] and first["step"] == 2 and first["change"]
+    written = (tmp_path / "run" / "metrics.jsonl").read_text()
+    assert train(run, world.Words()) == first
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == written
 
 
 @pytest.mark.slow

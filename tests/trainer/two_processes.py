@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from accelerate import PartialState
 
 from creditlib.trainer.checkpoint import RunDirectory
+from creditlib.trainer.evaluation import load_answers
 from creditlib.trainer.metrics import MetricsLog
 from creditlib.trainer.prompts import PromptStream
 from creditlib.types import CreditlibError, Rollout
@@ -34,8 +36,9 @@ CASES: dict[str, dict[str, Any]] = {
         "trainer__prompts_per_step": 3,
         "trainer__max_resamples": 3,
     },
-    # A whole run that samples, evaluates and saves; fewer questions than processes.
-    "run": {"eval__limit": 1, "eval__every": 2},
+    # Whole runs that sample, evaluate and save; the second asks fewer questions than there are processes.
+    "run": {"eval__limit": 3, "eval__every": 2},
+    "run with one question": {"eval__limit": 1, "trainer__steps": 1},
 }
 
 
@@ -50,27 +53,29 @@ class Flat(world.Words):
 
 def record(name: str, folder: Path) -> dict[str, Any]:
     settings = CASES[name]
-    policy = world.policy(lora=name == "run")
+    whole = name.startswith("run")
+    policy = world.policy(lora=whole)
     run = world.config(folder / name, **settings)
     task = Flat() if name == "dynamic" else world.Words()
-    engine = world.engine(policy) if name == "run" else world.Scripted()
+    engine = world.engine(policy) if whole else world.Scripted()
     directory = None
-    if name == "run" and PartialState().is_main_process:
+    if whole and PartialState().is_main_process:
         directory = RunDirectory(Path(run.run.dir), run.model_dump(mode="json"))
     trainer = world.trainer(run, policy, task=task, engine=engine, directory=directory)
     if name == "nan":
         break_once(trainer)
-    if directory is not None or name == "run":
+    if whole:
         trainer.run()
-        rows = MetricsLog(directory.path / "metrics.jsonl").rows() if directory else []
         weights = torch.cat([p.detach().flatten() for p in trainer.optimizer.parameters])
-        rows = [
-            {k: float("nan") if v is None else v for k, v in world.without_times(r).items() if k != "phase"}
-            for r in rows
-        ]
+        found: dict[str, Any] = {"gradients": [weights], "metrics": [], "refused": "", "updates_lost": 0}
         if directory:
             directory.close()
-        return {"gradients": [weights], "metrics": rows, "refused": "", "updates_lost": 0}
+            for row in MetricsLog(directory.path / "metrics.jsonl").rows():
+                numbers = {key: math.nan if value is None else value for key, value in row.items()}
+                found["metrics"].append(world.without_times({**numbers, "phase": row["phase"] == "eval"}))
+            answers = load_answers(directory.path / "evaluations" / "step-000000.jsonl")
+            found["order"] = [answer.prompt for answer in answers]
+        return found
     gradients, metrics = world.updates_of(trainer, steps=2)
     lost = sum(row["skipped"] for row in metrics)
     return {"gradients": gradients, "metrics": metrics, "refused": refusal(), "updates_lost": lost}
