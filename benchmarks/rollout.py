@@ -3,8 +3,8 @@
     python -m benchmarks.rollout --model PATH --prompt 512 --prompts 2 --responses 8 --tokens 64
     python -m benchmarks.rollout --model random --prompt 150 --prompts 50 --lora 0
 
-Prompts are random tokens and nothing stops a response early, so both sides do the same work. Prefill is the time of a
-rollout of one token.
+Prompts are random tokens and nothing stops a response early, so both sides do the same work. Prefill is the
+time of a rollout of one token.
 """
 
 from __future__ import annotations
@@ -72,9 +72,13 @@ def measure(call: Callable[[], object], repeats: int, device: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="random", help="folder or hub id, or 'random'")
-    parser.add_argument("--lora", type=int, default=16, help="rank of the adapter on all linear layers, 0 for none")
+    parser.add_argument(
+        "--lora", type=int, default=16, help="rank of the adapter on all linear layers, 0 for none"
+    )
     parser.add_argument("--prompt", type=int, default=512, help="tokens a prompt")
     parser.add_argument("--prompts", type=int, default=2)
     parser.add_argument("--responses", type=int, default=8, help="a prompt")
@@ -99,7 +103,11 @@ def main() -> None:
 
     def generate(tokens: int) -> Callable[[], object]:
         config = GenerationConfig(
-            do_sample=True, top_k=0, max_new_tokens=tokens, num_return_sequences=args.responses, pad_token_id=0
+            do_sample=True,
+            top_k=0,
+            max_new_tokens=tokens,
+            num_return_sequences=args.responses,
+            pad_token_id=0,
         )
         model.generation_config = config
         inputs = ids.to(args.device)
@@ -108,9 +116,9 @@ def main() -> None:
 
     sampled = args.prompts * args.responses * args.tokens
     print(
-        f"{args.model}: {args.prompts} prompts of {args.prompt} tokens, {args.responses} responses of {args.tokens} "
-        f"tokens each, LoRA rank {args.lora}, {torch.get_num_threads()} threads, median of {args.repeats}"
+        f"{args.model}, LoRA rank {args.lora}, {torch.get_num_threads()} threads, median of {args.repeats}:"
     )
+    print(f"{args.prompts} prompts of {args.prompt} tokens, {args.responses} responses of {args.tokens} each")
     print(f"{'':<16}{'seconds':>9}{'prefill':>9}{'decode':>9}{'tokens/s':>10}")
     totals = []
     for name, build in (("creditlib", rollout), ("model.generate", generate)):

@@ -1,12 +1,10 @@
-"""One training step (sample, judge, credit, update) against TRL's GRPOTrainer with the same settings, in the
-same run.
+"""One training step (sample, judge, credit, update) against TRL's GRPOTrainer, same settings, in the same run.
 
-    python -m benchmarks.step --against trl               # SmolLM2, LoRA r16, fp32, 2 prompts x 8 responses
-    of 64 tokens python -m benchmarks.step --against trl --prompt 512
+    python -m benchmarks.step --against trl      # SmolLM2, LoRA r16, fp32, 2 prompts x 8 responses of 64 tokens
+    python -m benchmarks.step --against trl --prompt 512
 
 Both sample exactly `--tokens` tokens a response, so that they do the same work; two rewards, normalised
-apart. The sides take turns, each in a process of its own. Needs `pip install creditlib[trl]` for the other
-side.
+apart. Each side runs in a process of its own. Needs `pip install creditlib[trl]` for the other one.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import torch
 from benchmarks.measure import in_new_process, median, peak_memory, random_prompt, spread
 from creditlib.assemble import quiet_libraries
 from creditlib.config import LoraConfig, ModelConfig, RunConfig
-from creditlib.policy.load import Policy, load_policy
+from creditlib.policy.load import Policy, load_policy, resolve
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.hf import HFRollout
 from creditlib.types import Check, Prompt
@@ -42,6 +40,20 @@ def words(text: str) -> float:
 def policy_for(dtype: str) -> Policy:
     torch.manual_seed(0)
     return load_policy(ModelConfig(name="smollm2", dtype=dtype, lora=LoraConfig()))
+
+
+def plain_model(dtype: str) -> tuple[Any, Any]:
+    """The same weights and adapter, loaded as anyone would with transformers and peft."""
+    import peft
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.manual_seed(0)
+    source, lora = resolve(ModelConfig(name="smollm2")), LoraConfig()
+    model = AutoModelForCausalLM.from_pretrained(source, dtype=getattr(torch, dtype))
+    adapter = peft.LoraConfig(
+        r=lora.r, lora_alpha=lora.alpha, target_modules=lora.targets, task_type="CAUSAL_LM"
+    )
+    return peft.get_peft_model(model, adapter), AutoTokenizer.from_pretrained(source)
 
 
 def prompt_texts(tokenizer: Any, tokens: int, count: int) -> list[str]:
@@ -117,8 +129,8 @@ def trl(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    policy = policy_for(options.dtype)
-    texts = prompt_texts(policy.tokenizer, options.prompt, PROMPTS * (options.steps + 1))
+    model, tokenizer = plain_model(options.dtype)
+    texts = prompt_texts(tokenizer, options.prompt, PROMPTS * (options.steps + 1))
     marks: list[float] = []
 
     class Clock(TrainerCallback):  # type: ignore[misc]
@@ -153,8 +165,8 @@ def trl(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]
         logging_steps=1000,
     )
     trainer = GRPOTrainer(
-        model=policy.model,
-        processing_class=policy.tokenizer,
+        model=model,
+        processing_class=tokenizer,
         reward_funcs=[
             lambda completions, **_: [vowels(text) for text in completions],
             lambda completions, **_: [words(text) for text in completions],

@@ -1,7 +1,7 @@
 """Make the embedded tiny policy: tokenizer, weights and model card, from the task's own synthetic stream.
 
-    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, about half an hour on 2
-    cores python -m creditlib.make_tiny sft.minutes=2 out=/tmp/tiny
+    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, half an hour on two cores
+    python -m creditlib.make_tiny sft.minutes=2 out=/tmp/tiny
 
 The model is a Llama of under three million parameters. It reads prompts with and without verifier
 information, so that replays with and without it mean something to it. It stops well before it has learned all
@@ -25,14 +25,14 @@ from creditlib.config import Count, NonNegative, Section, SftSettings
 from creditlib.types import CreditlibError
 
 SPECIAL = ("<pad>", "<s>", "</s>")
-# Words with the space before them, single digits, single marks: names are copied in few pieces, numbers digit
-# by digit.
 CHAT_TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}"
     "{% if message['role'] == 'assistant' %}{{ eos_token }}{% else %}{{ '\\n' }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Answer:\\n' }}{% endif %}"
 )
-WORDS = r" ?\p{L}+| ?\p{N}|[^\s\p{L}\p{N}]|\s+"
+# Words with the space before them, single digits, single marks: names are copied in few pieces, numbers digit
+# by digit.
+WORDS = r" ?\p{L}+| ?\p{N}|[^\s\p{L}\p{N}]|\s+(?!\S)|\s"
 
 
 class TinyShape(Section):
@@ -112,7 +112,6 @@ def build_model(shape: TinyShape, seed: int) -> Any:
 def make(config: MakeTinyConfig) -> None:
     """Train tokenizer and model, save both at `config.out`."""
     from creditlib.parts import build_task
-    from creditlib.policy.cpu import use_onednn
     from creditlib.policy.scoring import Scorer
     from creditlib.rollout.encode import PromptEncoder
     from creditlib.trainer.progress import Display
@@ -130,7 +129,7 @@ def make(config: MakeTinyConfig) -> None:
     tokenizer = train_tokenizer(sample, config.shape.vocab)
     encoder = PromptEncoder(tokenizer)
     model = build_model(config.shape, config.seed)
-    scorer = Scorer(use_onednn(model))
+    scorer = Scorer(model)
     supervised, generator = Supervised(scorer, config.sft), random.Random(config.seed)
     display = Display()
     display.say(describe(model))

@@ -5,7 +5,8 @@
     singer(id number primary key, name text 'ana bell' 'tom reed', age number 23 41)
     concert(id number primary key, singer_id number -> singer.id, venue text 'old mill' 'city hall')
 
-Identifiers and example values are written as SQL writes them, so that a policy can copy both.
+Identifiers and example values are written as SQL writes them, so that a policy can copy both; the space before a
+table's name is part of that, as most vocabularies have other tokens for a word at the start of a line.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _lines(schema: Schema, *, examples: int, types: bool = True, width: int | No
         cells = [_cell(column, examples, types) for column in kept] + ["..."] * (
             len(kept) < len(table.columns)
         )
-        lines.append(f"{identifier(table.name)}({', '.join(cells)})")
+        lines.append(f" {identifier(table.name)}({', '.join(cells)})")
     return "\n".join(lines)
 
 

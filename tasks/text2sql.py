@@ -8,7 +8,7 @@ tokens::
 
     <instruction>
     Schema:
-    singer(id number primary key, name text 'ana bell' 'tom reed', age number 23 41)
+     singer(id number primary key, name text 'ana bell' 'tom reed', age number 23 41)
     Format: <sql>one SQLite query</sql>
     Question: how many singers are older than 30?
 

@@ -105,9 +105,8 @@ def shared_prefix_attention(
     own_scores = query_RKQD @ key.transpose(2, 3)
     probs = torch.cat((prompt_scores, own_scores), 3).softmax(3)
     prompt_length = prompt_scores.shape[3]
-    mixed = (
-        shared_prefix.mix(module.layer_idx, probs[..., :prompt_length]) + probs[..., prompt_length:] @ value
-    )
+    mixed = shared_prefix.mix(module.layer_idx, probs[..., :prompt_length])
+    mixed = mixed + probs[..., prompt_length:] @ value
     return mixed.reshape(rows, 1, heads, -1), None
 
 

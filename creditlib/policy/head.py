@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from creditlib.policy.cpu import OneDnnLinear, linear
-
 CHUNK = 512  # tokens whose (chunk, V) logits exist at one time
 
 
@@ -40,7 +38,7 @@ class Head(nn.Module):
     def frozen_linear(self) -> bool:
         """A plain linear map without gradient: then its backward needs no second pass over the logits."""
         plain = (
-            type(self.linear) in (nn.Linear, OneDnnLinear)
+            type(self.linear) is nn.Linear
             and self.linear.bias is None
             and not self.softcap
             and self.scale == 1.0
@@ -115,14 +113,14 @@ class _FrozenHead(torch.autograd.Function):
         jacobian_MD = torch.empty_like(hidden_MD) if hidden_MD.requires_grad else None
         for start in range(0, len(targets_M), chunk):
             part = slice(start, start + chunk)
-            logits_MV = linear(hidden_MD[part], weight_VD).to(wide)
+            logits_MV = (hidden_MD[part] @ weight_VD.T).to(wide)
             logits_MV /= temperature
             norm_M = logits_MV.logsumexp(-1)
             logps_M[part] = logits_MV.gather(1, targets_M[part, None])[:, 0] - norm_M
             p_MV = (logits_MV - norm_M[:, None]).exp_()
             entropy_M[part] = norm_M - torch.linalg.vecdot(p_MV, logits_MV)
             if jacobian_MD is not None:
-                expected_MD = linear(p_MV.to(weight_VD.dtype), weight_VD.T)
+                expected_MD = p_MV.to(weight_VD.dtype) @ weight_VD
                 jacobian_MD[part] = (weight_VD[targets_M[part]] - expected_MD) / temperature
         ctx.mark_non_differentiable(entropy_M)
         ctx.save_for_backward(jacobian_MD)

@@ -20,7 +20,6 @@ from typing import Any
 import torch
 
 from creditlib.config import LoraConfig, ModelConfig
-from creditlib.policy.cpu import use_onednn
 from creditlib.policy.folders import cache_folder, is_run_folder, latest_model
 from creditlib.types import CreditlibError
 
@@ -63,7 +62,7 @@ def load_policy(config: ModelConfig) -> Policy:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if hasattr(model, "peft_config"):
             model.enable_input_require_grads()
-    return Policy(use_onednn(model.to(device)), tokenizer, source)
+    return Policy(model.to(device), tokenizer, source)
 
 
 def resolve(config: ModelConfig) -> str:

@@ -6,7 +6,6 @@ are the same. Hidden states come first, then the head in chunks (`creditlib.poli
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from torch import Tensor
 from creditlib.policy.head import Head, selected_logps
 from creditlib.policy.tree import Packed, PrefixTree, attention_bias, pack, pad
 from creditlib.types import CreditlibError, Rollout
-
-logger = logging.getLogger(__name__)
 
 Packing = Literal["auto", "tree", "padded"]
 
@@ -40,8 +37,9 @@ class Scorer:
     """Scores responses under `model` (a transformers causal LM, or a PEFT model around one).
 
     Args:
-        model: the policy; trained in place elsewhere, here only called. packing: ``tree`` shares prefixes,
-            ``padded`` does not, ``auto`` takes the tree where it is right for this model.
+        model: the policy; trained in place elsewhere, here only called.
+        packing: ``tree`` shares prefixes, ``padded`` does not, ``auto`` takes the tree where it is right for
+            this model. `fallback_reason` says why it is not.
     """
 
     def __init__(self, model: Any, packing: Packing = "auto") -> None:
@@ -52,11 +50,14 @@ class Scorer:
         self.fallback_reason: str | None = None
         with evaluating(model):
             self._check_head(base)
-            if packing == "auto":
+            if packing != "padded":
                 self.fallback_reason = tree_obstacle(base.config) or self._tree_mismatch()
+            if packing == "tree" and self.fallback_reason:
+                raise CreditlibError(
+                    f"trainer.packing=tree: {self.fallback_reason}; use trainer.packing=auto or padded"
+                )
+            if packing == "auto":
                 packing = "padded" if self.fallback_reason else "tree"
-                if self.fallback_reason:
-                    logger.warning("padded scoring instead of the prefix tree: %s", self.fallback_reason)
         self.packing = packing
 
     @property
@@ -242,7 +243,7 @@ def micro_batches(rollout: Rollout, rows: Sequence[int], size: int | None) -> It
     """`rows` in pieces of at most `size` responses, groups kept together as far as that allows."""
     group = rollout.group_B.tolist()
     ordered = sorted(rows, key=lambda row: group[row])
-    step = size or len(ordered)
+    step = size or max(len(ordered), 1)
     for start in range(0, len(ordered), step):
         yield ordered[start : start + step]
 

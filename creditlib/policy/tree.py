@@ -6,9 +6,8 @@ that a parent comes before its children. It assumes no layout: what is equal is 
 
 Two executors run a causal transformer over it:
 
-* packed in one row with an ancestor mask (`pack`): works with gradient, and with any model that takes a 4-D
-attention mask; * level by level with a KV cache (`run_levels`): without gradient, cheaper when the tree is
-deep (replays).
+* packed in one row with an ancestor mask (`pack`): with gradient; `Scorer` uses it for updates;
+* level by level with a KV cache (`run_levels`): without gradient, for replays, whose trees are deep.
 
 Both give the hidden states that each sequence would have on its own.
 """
@@ -48,9 +47,9 @@ class PrefixTree:
         """The trie of `sequences` (none of them empty).
 
         Args:
-            sequences: token ids; equal prefixes become one path. min_shared: open a new branching point only
-                where it saves this many tokens. 1 shares all; level-by-level
-                execution runs better with fewer, longer segments.
+            sequences: token ids; equal prefixes become one path.
+            min_shared: open a new branching point only where it saves this many tokens. 1 shares all;
+                level-by-level execution runs better with fewer, longer segments.
         """
         arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
         order = sorted(range(len(arrays)), key=lambda s: arrays[s].tolist())

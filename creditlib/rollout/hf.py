@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from creditlib.policy.adapters import merged_adapters
+from creditlib.policy.packing import packed_linears
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.prefix import PAD, Prefix, RepeatedPrefix
 from creditlib.rollout.sampling import Sampler
@@ -94,7 +95,7 @@ class HFRollout:
         by_length = sorted(range(len(prompts)), key=lambda n: len(encoded[n]))
         prompts_at_once = max(1, self._rows // samples)
         sampler = self._greedy if greedy else self._sampler
-        with _evaluating(self._model), torch.no_grad(), merged_adapters(self._model):
+        with self._sampling():
             for start in range(0, len(prompts), prompts_at_once):
                 chosen = by_length[start : start + prompts_at_once]
                 prefix = self._prefix_type(self._model, [encoded[n] for n in chosen])
@@ -126,13 +127,20 @@ class HFRollout:
             temperature=sampler.temperature,
         )
 
+    @contextmanager
+    def _sampling(self) -> Iterator[None]:
+        """The model as it samples fastest; all is put back in the end."""
+        model = self._model
+        with _evaluating(model), torch.no_grad(), merged_adapters(model), packed_linears(model):
+            yield
+
     def _encode(self, prompt: Prompt) -> tuple[int, ...]:
         ids = self._encoder.encode(prompt)
         positions = getattr(self._model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         if positions is not None and len(ids) + self._max_tokens > positions:
             raise CreditlibError(
-                f"prompt {prompt.id!r} has {len(ids)} tokens, but with rollout.max_tokens={self._max_tokens} the "
-                f"model's {positions} positions leave room for {positions - self._max_tokens}: "
+                f"prompt {prompt.id!r} has {len(ids)} tokens, but with rollout.max_tokens={self._max_tokens} "
+                f"the model's {positions} positions leave room for {positions - self._max_tokens}: "
                 "lower rollout.max_tokens or shorten the prompt"
             )
         return ids
@@ -194,7 +202,7 @@ class _Responses:
 
 
 def _without(done_R: Tensor) -> Tensor:
-    """Index of the rows that are not done; rows from the end move into the gaps, the others keep their place."""
+    """Index of the rows that are not done: those from the end fill the gaps, the others stay in place."""
     alive = int((~done_R).sum())
     index_R = torch.arange(alive, device=done_R.device)
     index_R[done_R[:alive]] = alive + (~done_R[alive:]).nonzero()[:, 0]

@@ -43,9 +43,7 @@ class Sampler:
         if not 0 < self.top_p <= 1:
             raise CreditlibError(f"rollout.top_p must be above 0 and at most 1, found {self.top_p}")
         if self.top_k is not None and self.top_k < 1:
-            raise CreditlibError(
-                f"rollout.top_k must be at least 1, or 0 for no limit, found {self.top_k}"
-            )
+            raise CreditlibError(f"rollout.top_k must be at least 1, or 0 for no limit, found {self.top_k}")
 
     def draw(self, logits_RV: Tensor, keys_R: Tensor, position: int) -> Draw:
         """Sample token number `position` of each row's response.
@@ -71,7 +69,8 @@ class Sampler:
         n_blocks = -(-vocabulary // block)
 
         top_R1 = scores_RV.amax(1, keepdim=True)
-        padded_RV = scores_RV.new_zeros(rows, n_blocks * block)
+        padded_RV = scores_RV.new_empty(rows, n_blocks * block)
+        padded_RV[:, vocabulary:] = 0
         weights_RV = torch.sub(scores_RV, top_R1, out=padded_RV[:, :vocabulary]).exp_()
         blocks_RNW = padded_RV.view(rows, n_blocks, block)
         total_R = blocks_RNW.sum((1, 2))

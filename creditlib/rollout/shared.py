@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import Cache, DynamicCache, PreTrainedModel
 from transformers.cache_utils import CacheLayerMixin, DynamicLayer
 
@@ -157,7 +157,7 @@ class _OwnLayer(CacheLayerMixin):
 
 
 def _similar_lengths(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Indices of prompts worth padding to one length: the longest is at most 8 tokens and an eighth longer."""
+    """Indices of prompts worth padding to one length: at most 8 tokens and an eighth longer."""
     bucket: list[int] = []
     for index in sorted(range(len(prompts)), key=lambda n: len(prompts[n])):
         if bucket and len(prompts[index]) > len(prompts[bucket[0]]) * 9 // 8 + 8:
@@ -171,15 +171,21 @@ def _read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], cache: Cache
     """Fill `cache` with the prompts; logits after each. Padded on the right they need no mask."""
     longest = max(map(len, prompts))
     ids = [[*prompt, *[PAD] * (longest - len(prompt))] for prompt in prompts]
-    lasts = sorted({len(prompt) - 1 for prompt in prompts})
-    output = model(
-        input_ids=torch.tensor(ids, device=model.device),
-        past_key_values=cache,
-        use_cache=True,
-        logits_to_keep=torch.tensor(lasts, device=model.device),
-    )
-    logits: Tensor = output.logits
-    return logits[range(len(prompts)), [lasts.index(len(prompt) - 1) for prompt in prompts]]
+    lasts = [len(prompt) - 1 for prompt in prompts]
+
+    def only_last(head: nn.Module, inputs: tuple[Tensor]) -> Tensor:
+        """Spare the head all but each prompt's last token; `logits_to_keep` would be the same for all."""
+        return inputs[0][range(len(lasts)), lasts, None]
+
+    hook = model.get_output_embeddings().register_forward_pre_hook(only_last)
+    try:
+        output = model(
+            input_ids=torch.tensor(ids, device=model.device), past_key_values=cache, use_cache=True
+        )
+    finally:
+        hook.remove()
+    logits_NV: Tensor = output.logits[:, 0]
+    return logits_NV
 
 
 def _stack(states: Sequence[Tensor], place_N: Tensor) -> Tensor:

@@ -141,12 +141,14 @@ def test_logits_with_a_softcap_are_the_models_own(make_model) -> None:
         Scorer(model)  # a llama applies no cap, so the self-check must see the difference
 
 
-def test_a_model_with_a_sliding_window_is_scored_padded_and_says_so(make_model, caplog) -> None:
+def test_a_model_with_a_sliding_window_is_scored_padded_and_says_why(make_model) -> None:
     model = make_model("llama")
     model.config.sliding_window = 4
     scorer = Scorer(model)
     assert scorer.packing == "padded"
-    assert "sliding window of 4" in caplog.text and "sliding window" in (scorer.fallback_reason or "")
+    assert "sliding window of 4" in (scorer.fallback_reason or "")
+    with pytest.raises(CreditlibError, match="packing=tree: .*sliding window"):
+        Scorer(model, "tree")
 
 
 def test_layer_types_other_than_full_attention_are_an_obstacle(make_model) -> None:

@@ -18,7 +18,10 @@ from creditlib.rollout.streams import exponentials, stream_key
 from creditlib.types import CreditlibError, Prompt, Rollout, RolloutEngine
 
 LENGTHS = (3, 11, 2, 30)
-PROMPTS = [Prompt(id=f"p{n}", task="words", text=" ".join(["w7", "w19", "w33"][i % 3] for i in range(n))) for n in LENGTHS]
+PROMPTS = [
+    Prompt(id=f"p{n}", task="words", text=" ".join(["w7", "w19", "w33"][i % 3] for i in range(n)))
+    for n in LENGTHS
+]
 SAMPLES, MAX_TOKENS = 3, 12
 SPECIAL = dict(enumerate(["<pad>", "<s>", "</s>", "<end>", "<user>", "<assistant>"]))
 EOS = tuple(range(40, 50))  # many, so that responses end at different times
@@ -35,7 +38,14 @@ def engine(make_model: Callable[..., Any], make_tokenizer: Callable[..., Any]) -
 
 
 def oracle(
-    model: Any, ids: Sequence[int], key: int, *, temperature: float, top_p: float, top_k: int | None, greedy: bool
+    model: Any,
+    ids: Sequence[int],
+    key: int,
+    *,
+    temperature: float,
+    top_p: float,
+    top_k: int | None,
+    greedy: bool,
 ) -> tuple[list[int], list[float], list[float]]:
     """One response by full forwards over the whole sequence, with the race run over Python lists."""
     tokens: list[int] = []
@@ -75,7 +85,9 @@ def race(probs: list[float], key: int, position: int) -> int:
     return first * size + times.index(min(times))
 
 
-def check_against_oracle(rollout: Rollout, model: Any, *, step: int, samples: int = SAMPLES, **settings: Any) -> None:
+def check_against_oracle(
+    rollout: Rollout, model: Any, *, step: int, samples: int = SAMPLES, **settings: Any
+) -> None:
     settings = {"temperature": 1.0, "top_p": 1.0, "top_k": None, "greedy": False, **settings}
     with torch.no_grad():
         for b, group in enumerate(rollout.group_B.tolist()):
@@ -105,7 +117,8 @@ def test_equals_the_oracle(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"temperature": 0.6}, {"top_p": 0.8}, {"top_k": 5, "temperature": 1.5}, {"top_k": 20, "top_p": 0.7}]
+    "settings",
+    [{"temperature": 0.6}, {"top_p": 0.8}, {"top_k": 5, "temperature": 1.5}, {"top_k": 20, "top_p": 0.7}],
 )
 def test_temperature_and_truncation(
     settings: dict[str, Any], make_model: Callable[..., Any], engine: Callable[..., HFRollout]
@@ -122,7 +135,9 @@ def test_greedy(make_model: Callable[..., Any], engine: Callable[..., HFRollout]
     check_against_oracle(rollout, model, step=0, samples=1, temperature=0.7, greedy=True)
 
 
-def test_the_general_way_gives_the_same(engine: Callable[..., HFRollout], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_general_way_gives_the_same(
+    engine: Callable[..., HFRollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared = engine().generate(PROMPTS, samples=SAMPLES, step=1)
     monkeypatch.setattr("creditlib.rollout.hf.supports_shared_prefix", lambda model: False)
     general = engine()
@@ -137,7 +152,28 @@ def test_a_response_does_not_depend_on_the_other_prompts(engine: Callable[..., H
     for n, prompt in enumerate(PROMPTS):
         alone = engine().generate([prompt], samples=SAMPLES, step=3)
         for b in range(SAMPLES):
-            assert alone.ids_BT[b][alone.mask_BT[b]].tolist() == both.ids_BT[n * SAMPLES + b][both.mask_BT[n * SAMPLES + b]].tolist()
+            assert (
+                alone.ids_BT[b][alone.mask_BT[b]].tolist()
+                == both.ids_BT[n * SAMPLES + b][both.mask_BT[n * SAMPLES + b]].tolist()
+            )
+
+
+def test_prompts_are_read_once_and_finished_rows_leave(
+    make_model: Callable[..., Any], engine: Callable[..., HFRollout]
+) -> None:
+    model = make_model("llama")
+    sampler = engine(model)
+    shapes: list[tuple[int, int]] = []
+    model.model.embed_tokens.register_forward_hook(
+        lambda module, inputs, output: shapes.append(inputs[0].shape)
+    )
+    rollout = sampler.generate(PROMPTS[:1] * 4, samples=4, step=0)
+    prefill, *steps = shapes
+    assert prefill == (4, len(rollout.prompt_ids[0]))
+    assert all(length == 1 for _, length in steps)
+    for step, (rows, _) in enumerate(steps):
+        unfinished = int((rollout.lengths_B > step + 1).sum())
+        assert unfinished <= rows <= unfinished * 8 / 7
 
 
 def test_streams_differ_by_seed_step_and_sample(engine: Callable[..., HFRollout]) -> None:
@@ -184,7 +220,10 @@ def test_adapters_sample_and_nothing_is_left_behind(
     adapted = with_lora(make_model("llama"))
     adapted.train()
     modes = [module.training for module in adapted.modules()]
-    before = {name: (parameter, parameter.data_ptr(), parameter.detach().clone()) for name, parameter in adapted.named_parameters()}
+    before = {
+        name: (parameter, parameter.data_ptr(), parameter.detach().clone())
+        for name, parameter in adapted.named_parameters()
+    }
     rollout = engine(adapted).generate(PROMPTS, samples=SAMPLES, step=4)
     assert modes == [module.training for module in adapted.modules()]
     for name, parameter in adapted.named_parameters():
@@ -196,18 +235,24 @@ def test_adapters_sample_and_nothing_is_left_behind(
     check_against_oracle(rollout, adapted, step=4)
 
 
-def test_results_take_part_in_autograd(make_model: Callable[..., Any], engine: Callable[..., HFRollout]) -> None:
+def test_results_take_part_in_autograd(
+    make_model: Callable[..., Any], engine: Callable[..., HFRollout]
+) -> None:
     model = make_model("llama")
     rollout = engine(model).generate(PROMPTS[:1], samples=2, step=0)
     logits = model(input_ids=rollout.ids_BT).logits
-    loss = (logits.log_softmax(2).gather(2, rollout.ids_BT[..., None])[..., 0] * rollout.sampler_logps_BT).sum()
+    loss = (
+        logits.log_softmax(2).gather(2, rollout.ids_BT[..., None])[..., 0] * rollout.sampler_logps_BT
+    ).sum()
     loss.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 def test_prompt_that_does_not_fit_the_model(engine: Callable[..., HFRollout]) -> None:
     long = Prompt(id="long", task="words", text=" ".join(["w7"] * 100))
-    with pytest.raises(CreditlibError, match=r"'long' has 101 tokens.*rollout\.max_tokens=200.*256 positions"):
+    with pytest.raises(
+        CreditlibError, match=r"'long' has 101 tokens.*rollout\.max_tokens=200.*256 positions"
+    ):
         engine(max_tokens=200).generate([long], samples=1, step=0)
     assert engine(max_tokens=155).generate([long], samples=1, step=0).texts
 

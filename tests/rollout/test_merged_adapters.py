@@ -28,7 +28,9 @@ def layers(model: Any) -> list[Any]:
     return [module for module in model.modules() if isinstance(module, BaseTunerLayer)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"use_rslora": True}, {"use_dora": True}, {"bias": "lora_only", "lora_bias": True}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"use_rslora": True}, {"use_dora": True}, {"bias": "lora_only", "lora_bias": True}]
+)
 def test_same_outputs_same_weights(settings: dict[str, Any], make_model: Callable[..., Any]) -> None:
     base = make_model("qwen2")
     if settings.get("lora_bias"):

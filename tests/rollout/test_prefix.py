@@ -16,7 +16,9 @@ from creditlib.rollout.shared import SharedPrefix, supports_shared_prefix
 PROMPTS = [[7, 8, 9, 10, 11, 12, 13], [14, 15], [16] * 30, [9, 8]]
 
 
-def check_against_full_forwards(prefix_type: Any, model: Any, prompts: list[list[int]], groups: list[int]) -> None:
+def check_against_full_forwards(
+    prefix_type: Any, model: Any, prompts: list[list[int]], groups: list[int]
+) -> None:
     def full(ids: list[int]) -> Tensor:
         logits: Tensor = model(input_ids=torch.tensor([ids])).logits[0, -1]
         return logits
@@ -24,7 +26,9 @@ def check_against_full_forwards(prefix_type: Any, model: Any, prompts: list[list
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         prefix = prefix_type(model, prompts)
-        torch.testing.assert_close(prefix.logits_NV, torch.stack([full(p) for p in prompts]), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(
+            prefix.logits_NV, torch.stack([full(p) for p in prompts]), rtol=1e-9, atol=1e-9
+        )
         rows = prefix.rows(torch.tensor(groups), 8)
         sequences = [list(prompts[group]) for group in groups]
         for step in range(8):
@@ -51,7 +55,9 @@ def test_equals_full_forwards(
 
 @pytest.mark.parametrize("prefix_type", [RepeatedPrefix, SharedPrefix])
 def test_prompts_of_one_length(prefix_type: Any, make_model: Callable[..., Any]) -> None:
-    check_against_full_forwards(prefix_type, make_model("llama"), [[7, 8, 9], [10, 11, 12]], [0, 0, 0, 1, 1, 1])
+    check_against_full_forwards(
+        prefix_type, make_model("llama"), [[7, 8, 9], [10, 11, 12]], [0, 0, 0, 1, 1, 1]
+    )
 
 
 @pytest.mark.parametrize("prefix_type", [RepeatedPrefix, SharedPrefix])
@@ -102,7 +108,9 @@ def test_special_attention_takes_the_general_way(family: str, changes: dict[str,
 
 
 def test_learned_positions_and_full_heads() -> None:
-    config = transformers.GPT2Config(vocab_size=61, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2)
+    config = transformers.GPT2Config(
+        vocab_size=61, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2
+    )
     model = transformers.GPT2LMHeadModel(config).double().eval()
     for prefix_type in (RepeatedPrefix, SharedPrefix):
         check_against_full_forwards(prefix_type, model, PROMPTS, [0, 0, 1, 1, 2, 2])

@@ -29,7 +29,12 @@ def test_any_part_of_a_stream_without_the_rest() -> None:
 
 def test_key_depends_on_everything_and_on_nothing_else() -> None:
     base = stream_key(0, 1, "a", 2)
-    others = [stream_key(1, 1, "a", 2), stream_key(0, 2, "a", 2), stream_key(0, 1, "b", 2), stream_key(0, 1, "a", 3)]
+    others = [
+        stream_key(1, 1, "a", 2),
+        stream_key(0, 2, "a", 2),
+        stream_key(0, 1, "b", 2),
+        stream_key(0, 1, "a", 3),
+    ]
     assert len({base, *others}) == 5
     assert stream_key(1, 11, "x", 0) != stream_key(11, 1, "x", 0)
     # Written down: a run resumed on another machine or Python draws the same numbers.

@@ -41,23 +41,23 @@ SINGERS = Schema(
 
 def test_types_keys_and_examples_are_written_as_sql_writes_them() -> None:
     assert serialise(SINGERS, example_values=2) == (
-        "singer(id number primary key, name text 'ana bell' 'tom o''reed', \"Song Name\" text, "
+        " singer(id number primary key, name text 'ana bell' 'tom o''reed', \"Song Name\" text, "
         "age number 23 41)\n"
-        '"order"(singer_id number -> singer.id)'
+        ' "order"(singer_id number -> singer.id)'
     )
 
 
 def test_a_longer_schema_loses_examples_then_types_then_columns_but_no_key() -> None:
-    order = '\n"order"(singer_id -> singer.id)'
+    order = '\n "order"(singer_id -> singer.id)'
     full = serialise(SINGERS)
     fewer = serialise(SINGERS, max_chars=len(full) - 1)
     assert "'ana bell'" in fewer and "reed" not in fewer
     bare = serialise(SINGERS, max_chars=90)
-    assert bare == 'singer(id primary key, name, "Song Name", age)' + order
+    assert bare == ' singer(id primary key, name, "Song Name", age)' + order
     cut = serialise(SINGERS, max_chars=len(bare) - 1)
-    assert cut == "singer(id primary key, name, ...)" + order
-    assert serialise(SINGERS, max_chars=len(cut) - 1) == "singer(id primary key, ...)" + order
-    assert serialise(SINGERS, max_chars=10) == "singer(id "
+    assert cut == " singer(id primary key, name, ...)" + order
+    assert serialise(SINGERS, max_chars=len(cut) - 1) == " singer(id primary key, ...)" + order
+    assert serialise(SINGERS, max_chars=11) == " singer(id "
 
 
 names = st.text(min_size=1, max_size=12)

@@ -178,7 +178,7 @@ def _task(folder: Path, **changes: Any) -> Text2SQL:
 
 def test_a_folder_in_spiders_layout(folder: Path) -> None:
     (prompt,) = _task(folder, style="text").prompts("train")
-    assert "Schema:\nsinger(id number primary key, age number 40)\n" in _body(prompt)
+    assert "Schema:\n singer(id number primary key, age number 40)\n" in _body(prompt)
 
 
 def test_missing_folder_and_files_are_told_when_the_task_is_made(folder: Path) -> None:
