@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +18,11 @@ from creditlib.config import ModelConfig, PromptConfig, RolloutConfig
 from creditlib.policy.load import Policy, load_policy
 from creditlib.rollout.encode import PromptEncoder, stop_ids
 from creditlib.rollout.hf import HFRollout
-from creditlib.types import CreditlibError, Task
+from creditlib.trainer.prompts import check_lengths
+from creditlib.trainer.supervised import Example
+from creditlib.types import CreditlibError, Prompt, Task
+
+SHORTEN = "shorten the prompts with the settings of the task (task.*)"
 
 
 def quiet_libraries() -> None:
@@ -26,6 +31,15 @@ def quiet_libraries() -> None:
     transformers.utils.logging.set_verbosity_error()
     logging.getLogger("creditlib").addHandler(logging.NullHandler())
     warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def require_one_process(what: str, command: str) -> None:
+    """Stop where a launcher has started several processes of a command that shares no work among them."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise CreditlibError(
+            f"{what} runs in one process, but a launcher has started several: use python -m {command} "
+            "without accelerate launch or torchrun"
+        )
 
 
 def set_seeds(seed: int) -> None:
@@ -68,13 +82,59 @@ def closing(task: Task) -> Iterator[Task]:
         task.close()
 
 
-def check_prompts(task: Task, encoder: PromptEncoder, splits: tuple[str, ...]) -> None:
-    """Render one prompt of each split, so that a wrong style or template is told before training."""
-    for split in splits:
-        prompts = task.prompts(split)
-        if not prompts:
-            raise CreditlibError(f"task {task.name}: split {split!r} has no prompts")
-        encoder.encode(prompts[0])
+def check_prompts(prompts: Sequence[Prompt], policy: Policy, encoder: PromptEncoder, response: int) -> None:
+    """Render every training prompt: one that is too long would end the run when its turn comes.
+
+    Args:
+        prompts: all training prompts.
+        policy: sets how many tokens fit.
+        encoder: renders prompts, and may set a lower limit.
+        response: longest response, `rollout.max_tokens`.
+
+    Raises:
+        CreditlibError: prompts that cannot be rendered or are too long.
+    """
+    unlimited = PromptEncoder(encoder.tokenizer, encoder.style)
+    lengths = [len(unlimited.encode(prompt)) for prompt in prompts]
+    positions = _positions(policy)
+    if encoder.max_tokens is not None and (positions is None or encoder.max_tokens <= positions - response):
+        _check_own_limit(prompts, lengths, encoder)
+    elif positions is not None:
+        why = f"which is what the model's {positions} positions leave beside rollout.max_tokens={response}"
+        way = f"Lower rollout.max_tokens, {SHORTEN} or choose a model with more positions"
+        check_lengths(prompts, lengths, positions - response, why, way)
+
+
+def training_examples(
+    task: Task, prompts: Sequence[Prompt], policy: Policy, encoder: PromptEncoder
+) -> list[Example]:
+    """The training prompts with the task's reference responses, as token ids.
+
+    Raises:
+        CreditlibError: prompts that cannot be rendered or are too long, alone or with their response.
+    """
+    unlimited = PromptEncoder(encoder.tokenizer, encoder.style)
+    examples = [Example.of(unlimited, prompt, task.target(prompt)) for prompt in prompts]
+    if encoder.max_tokens is not None:
+        _check_own_limit(prompts, [len(example.prompt) for example in examples], encoder)
+    if (positions := _positions(policy)) is not None:
+        why = "the model's positions, together with their responses"
+        way = f"{SHORTEN.capitalize()} or choose a model with more positions"
+        check_lengths(prompts, [len(example.ids) for example in examples], positions, why, way)
+    return examples
+
+
+def _check_own_limit(prompts: Sequence[Prompt], lengths: Sequence[int], encoder: PromptEncoder) -> None:
+    assert encoder.max_tokens is not None
+    way = f"Raise prompt.max_tokens or {SHORTEN}"
+    check_lengths(prompts, lengths, encoder.max_tokens, "the limit that prompt.max_tokens sets", way)
+
+
+def _positions(policy: Policy) -> int | None:
+    """Most tokens in a sequence; None where the model has no limit."""
+    config = policy.model.config.get_text_config(decoder=True)
+    found: int | None = getattr(config, "max_position_embeddings", None)
+    return found
 
 
 def plain(config: Any) -> dict[str, Any]:

@@ -75,8 +75,8 @@ def compose(config: Sequence[str] | Mapping[str, Any], task: Task | None = None)
 
     Args:
         config: Overrides as on the command line, or the same as a mapping; see
-            `creditlib.compose.compose_one`. task: A ready task to train on; the configuration then records
-            its class and its name.
+            `creditlib.compose.compose_one`.
+        task: A ready task to train on; the configuration then records its class and its name.
     """
     if task is None:
         parsed = parse_section(RunConfig, compose_one("train", config))

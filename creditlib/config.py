@@ -57,7 +57,7 @@ class ModelConfig(Section):
     dtype: Literal["float32", "bfloat16", "float64"] = "float32"
     device: str = "auto"  # auto: cuda where there is one, else cpu
     attention: Literal["sdpa", "eager"] = "sdpa"
-    lora: LoraConfig | None = None  # None: full fine-tuning (or the adapter found at `path`)
+    lora: LoraConfig | None = None  # None: full fine-tuning; an adapter found at `path` wins over the default
     gradient_checkpointing: bool = False
     trust_remote_code: bool = False
 
@@ -116,18 +116,28 @@ class TrainerConfig(Section):
 
 
 class EvalConfig(Section):
+    """What an evaluation asks."""
+
     splits: list[str] | None = None  # None: all held-out splits of the task
     limit: NonNegative | None = 200  # questions a split, the same ones each time; None: all; 0: no evaluation
     samples: Count = 1  # sampled responses a question, at the rollout's temperature
     greedy: bool = True  # and one greedy response
+
+
+class RunEvalConfig(EvalConfig):
+    """What an evaluation asks, and when a training run makes one."""
+
     every: NonNegative = 0  # steps; 0: before the first step and after the last
 
 
 class LogConfig(Section):
+    progress: bool = True  # show a bar
+
+
+class RunLogConfig(LogConfig):
     samples: NonNegative = 3  # responses shown in the table
     every: Count = 10  # steps between tables
     trackers: list[Literal["trackio", "tensorboard", "wandb"]] = []
-    progress: bool = True
 
 
 class RunFolder(Section):
@@ -146,8 +156,8 @@ class RunConfig(Section):
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig
     trainer: TrainerConfig
-    eval: EvalConfig = EvalConfig()
-    log: LogConfig = LogConfig()
+    eval: RunEvalConfig = RunEvalConfig()
+    log: RunLogConfig = RunLogConfig()
     run: RunFolder
 
     @model_validator(mode="after")
@@ -171,6 +181,7 @@ class SftSettings(Section):
     warmup_share: Annotated[float, Field(ge=0, lt=1)] = 0.05
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     max_grad_norm: Positive = 1.0
+    max_skipped_updates: Count = 5  # consecutive updates lost to NaN before the warm start stops
 
 
 class SftConfig(Section):
@@ -200,7 +211,6 @@ class EvaluateConfig(Section):
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig = RolloutConfig()
     eval: EvalConfig = EvalConfig()
-    log: LogConfig = LogConfig()
     run: RunFolder
 
 

@@ -3,7 +3,7 @@
     python -m creditlib.evaluate model.path=runs/text2sql-tiny-uniform-gdpo-seed0
     python -m creditlib.evaluate task=spider model=smollm2 eval.limit=200 run.dir=runs/evaluate-smollm2
 
-Writes the rewards of every question and their means with 95 % intervals into run.dir.
+Writes the answers to every question with their rewards, and their means with 95 % intervals into run.dir.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
     """Means of every reward, by split and decoding, with their intervals."""
     from creditlib import assemble
     from creditlib.parts import build_task
-    from creditlib.trainer.checkpoint import write_json
     from creditlib.trainer.evaluation import Evaluator, save_answers, summarise
+    from creditlib.trainer.files import write_json
     from creditlib.trainer.progress import Display
 
+    assemble.require_one_process("an evaluation", "creditlib.evaluate")
     assemble.quiet_libraries()
-    display = Display(bar=config.log.progress)
+    display = Display()
     with assemble.closing(task or build_task(config.task)) as ready:
         policy = assemble.build_policy(config.model, config.seed)
         encoder = assemble.build_encoder(policy, config.prompt)

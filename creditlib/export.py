@@ -1,8 +1,9 @@
 """Write a trained model as a plain folder that `from_pretrained` loads.
 
-python -m creditlib.export model.path=runs/x out=my-model              # as trained: full weights, or an
-adapter python -m creditlib.export model.path=runs/x out=my-model merge=true   # the adapter folded into
-its base model
+    python -m creditlib.export model.path=runs/x out=my-model              # full weights, or an adapter
+    python -m creditlib.export model.path=runs/x out=my-model merge=true   # the adapter folded into its base
+
+The numbers are those of the checkpoint, in its own precision; model.dtype and model.lora play no part.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from creditlib.types import CreditlibError
 def export(config: ExportConfig) -> None:
     """Load `config.model` and save it, with its tokenizer, at `config.out`."""
     from creditlib import assemble
-    from creditlib.policy.load import load_policy
+    from creditlib.policy.load import load_saved
 
     assemble.quiet_libraries()
     target = Path(config.out)
     if target.exists():
         raise CreditlibError(f"out={target} exists already: choose another folder")
-    policy = load_policy(config.model)
+    policy = load_saved(config.model)
     model = policy.model
     if config.merge:
         if not policy.is_adapter:

@@ -21,9 +21,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from creditlib import registry
 from creditlib.config import Named, explain, nearest
-from creditlib.types import CreditlibError, Task
+from creditlib.types import AdvantageRule, CreditlibError, CreditStrategy, Task
 
 OUR_PACKAGES = ("tasks", "verifiers")
+PROTOCOLS: dict[str, type] = {"credit": CreditStrategy, "advantage": AdvantageRule}
 
 
 def check_parts(config: BaseModel, *, task: bool = True) -> None:
@@ -32,13 +33,18 @@ def check_parts(config: BaseModel, *, task: bool = True) -> None:
 
     Raises:
         CreditlibError: An unknown part, an unknown setting, a setting of the wrong type or outside its
-            bounds; all of them.
+            bounds, a part that lacks something of its protocol; all of them.
     """
     problems = []
     for group, section in config:
         try:
             if isinstance(section, Named):
-                registry.build(group, section.name, **section.hyperparameters)
+                part = registry.build(group, section.name, **section.hyperparameters)
+                if missing := _lacking(part, PROTOCOLS.get(group, object)):
+                    raise CreditlibError(
+                        f"{group}={section.name}: {type(part).__qualname__} lacks {', '.join(missing)} "
+                        f"(creditlib.types.{PROTOCOLS[group].__name__} says what a part of this group has)"
+                    )
             elif group == "task" and task:
                 _check_task(find_task(section["_target_"]), section)
         except CreditlibError as error:
@@ -52,9 +58,8 @@ def build_task(section: Mapping[str, Any]) -> Task:
     target = find_task(section["_target_"])
     task = target(**_task_settings(target, section))
     if not isinstance(task, Task):
-        missing = [name for name in dir(Task) if not name.startswith("_") and not hasattr(task, name)]
         raise CreditlibError(
-            f"task._target_={section['_target_']} is not a task: it lacks {', '.join(missing)}"
+            f"task._target_={section['_target_']} is not a task: it lacks {', '.join(_lacking(task, Task))}"
         )
     return task
 
@@ -104,6 +109,14 @@ def refuse_foreign(package: str) -> None:
         "the working folder.\n  Where both are installed: uninstall the other, then "
         "pip install --force-reinstall --no-deps creditlib"
     )
+
+
+def _lacking(part: object, protocol: type) -> list[str]:
+    """What `protocol` asks for and `part` does not have."""
+    names = [name for name in dir(protocol) if not name.startswith("_")]
+    if "__call__" in vars(protocol):
+        names.append("__call__")
+    return [name for name in names if not hasattr(part, name)]
 
 
 def _check_task(target: type, section: Mapping[str, Any]) -> None:

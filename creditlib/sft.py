@@ -9,7 +9,6 @@ Cross-entropy on the response alone. The result is a run folder: `model.path` ta
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,15 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
     from creditlib import assemble
     from creditlib.parts import build_task
     from creditlib.policy.scoring import Scorer
-    from creditlib.trainer.checkpoint import RunDirectory, write_json
+    from creditlib.trainer.checkpoint import RunDirectory
     from creditlib.trainer.evaluation import Evaluator, paired_change, summarise
+    from creditlib.trainer.files import write_json
     from creditlib.trainer.metrics import MetricsLog
     from creditlib.trainer.progress import Display
-    from creditlib.trainer.supervised import Budget, Example, Supervised, batches, describe
+    from creditlib.trainer.prompts import training_prompts
+    from creditlib.trainer.supervised import Budget, Supervised, describe, plan
 
+    assemble.require_one_process("warm start", "creditlib.sft")
     assemble.quiet_libraries()
     display = Display(bar=config.log.progress)
     directory = RunDirectory(Path(config.run.dir), assemble.plain(config))
@@ -50,34 +52,28 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
             evaluator = Evaluator(ready, engine, config.eval)
             log = MetricsLog(directory.path / "metrics.jsonl")
             log.rewind(-1)
-            examples = [Example.of(encoder, p, ready.target(p)) for p in ready.prompts("train")]
+            examples = assemble.training_examples(ready, training_prompts(ready), policy, encoder)
+            scorer = Scorer(policy.model)
+            if scorer.fallback_reason:
+                display.say(f"padded scoring instead of the prefix tree: {scorer.fallback_reason}")
             before = evaluator.run() if evaluator.enabled else []
             if before:
                 log.write({"step": 0, "phase": "eval", **summarise(before)})
                 display.accuracy("held-out rewards before the warm start", summarise(before))
             display.say(f"{len(examples)} examples; {describe(policy.model)}")
 
-            supervised = Supervised(Scorer(policy.model), config.sft)
-            generator = random.Random(config.seed)
-            settings = config.sft
-            per_epoch = -(-len(examples) // settings.batch)
-            updates = settings.max_steps or settings.epochs * per_epoch
-            budget = Budget(updates, settings.minutes)
+            supervised = Supervised(scorer, config.sft)
+            planned = plan(examples, config.sft, config.seed)
+            budget = Budget(len(planned), config.sft.minutes)
             done = 0
-            with display.progress("warm start", updates) as bar:
-                while budget.progress(done) < 1.0:
-                    for trees in batches(
-                        examples,
-                        batch=settings.batch,
-                        micro_tokens=settings.micro_tokens,
-                        generator=generator,
-                    ):
-                        if (progress := budget.progress(done)) >= 1.0:
-                            break
-                        metrics = supervised.update(examples, trees, progress)
-                        done += 1
-                        log.write({"step": done, "phase": "sft", **metrics})
-                        bar.advance(f"loss {metrics['loss']:.3f}")
+            with display.progress("warm start", len(planned)) as bar:
+                for trees in planned:
+                    if (progress := budget.progress(done)) >= 1.0:  # the minutes are over
+                        break
+                    metrics = supervised.update(examples, trees, progress)
+                    done += 1
+                    log.write({"step": done, "phase": "sft", **metrics})
+                    bar.advance(f"loss {metrics['loss']:.3f}")
             policy.model.eval()
             directory.save(done, policy.model, policy.tokenizer, {"step": done}, keep=1)
             after = evaluator.run() if evaluator.enabled else []

@@ -36,6 +36,7 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
     from creditlib.trainer.metrics import require_trackers
     from creditlib.trainer.processes import Processes
     from creditlib.trainer.progress import Display
+    from creditlib.trainer.prompts import training_prompts
 
     assemble.quiet_libraries()
     require_trackers(config.log.trackers)
@@ -61,8 +62,10 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
             policy = assemble.build_policy(config.model, config.seed)
             encoder = assemble.build_encoder(policy, config.prompt)
             engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
-            assemble.check_prompts(ready, encoder, ("train",))
-            summary = Trainer(config, ready, policy, engine, accelerator, directory, display).run()
+            prompts = training_prompts(ready)
+            assemble.check_prompts(prompts, policy, encoder, config.rollout.max_tokens)
+            trainer = Trainer(config, ready, policy, engine, accelerator, directory, display, prompts)
+            summary = trainer.run()
         display.changes("held-out rewards, before and after training", summary.get("change", {}))
         display.say(f"everything is in {config.run.dir}")
         accelerator.end_training()

@@ -31,7 +31,7 @@ from creditlib.types import Check, CreditlibError, MissingDataError, Prompt
 from tasks.data.text2sql.generate import stream
 from tasks.sql_data import Layout, Row, find_databases, read_rows, read_schemas, spread
 from tasks.sql_schema import Schema, serialise, with_examples
-from verifiers.sql import Job, SqlVerifier
+from verifiers.sql import Job, Limits, SqlVerifier
 
 Mode = Literal["spider", "bird"]
 Style = Literal["chat", "text"]
@@ -62,6 +62,9 @@ class Text2SQL:
     mode: Mode = "spider"
     tags: Sequence[str] = ("<sql>", "</sql>")
     workers: int = 2
+    steps: int = Limits.steps
+    seconds: float = Limits.seconds
+    wall_seconds: float = Limits.wall_seconds
     style: Style = "chat"
     instruction: str = "Write one SQLite query that answers the question."
     example_values: int = 2
@@ -84,9 +87,13 @@ class Text2SQL:
             ("example_values", self.example_values, 0),
             ("schema_max_chars", self.schema_max_chars, 1),
             ("workers", self.workers, 1),
+            ("steps", self.steps, 1),
         ):
             if number is not None and number < least:
                 raise CreditlibError(f"expected task.{bounded} to be at least {least}, found {number}")
+        for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
+            if seconds <= 0:
+                raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
         if "train" in self.evaluation:
             raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
         if not self._folder.is_dir():
@@ -245,7 +252,8 @@ class Text2SQL:
     @cached_property
     def _verifier(self) -> SqlVerifier:
         opening, closing = self.tags
-        return SqlVerifier(mode=self.mode, tags=(opening, closing), workers=self.workers)
+        limits = Limits(steps=self.steps, seconds=self.seconds, wall_seconds=self.wall_seconds)
+        return SqlVerifier(mode=self.mode, tags=(opening, closing), workers=self.workers, limits=limits)
 
     def _schema_text(self, db_id: str, path: Path) -> str:
         if db_id not in self._schemas:

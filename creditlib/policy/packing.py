@@ -20,7 +20,12 @@ def packed_linears(model: nn.Module) -> Iterator[None]:
     time; on processors that are not Intel's it also leaves AVX-512 unused. Packed products are 2 to 3 times
     as fast there. The weights themselves are not touched, the packed copy takes as much memory again. Nothing
     happens on other devices. The model's weights must not change within the block.
+
+    Raises:
+        RuntimeError: gradients are being recorded, which packed products do not support.
     """
+    if torch.is_grad_enabled():
+        raise RuntimeError("packed_linears needs torch.no_grad(): packed products have no gradient")
     packed: list[nn.Linear] = []
     try:
         for module in model.modules():

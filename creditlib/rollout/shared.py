@@ -204,11 +204,10 @@ def supports_shared_prefix(model: PreTrainedModel) -> bool:
     Sliding windows and recurrent layers are known by their caches; whatever else deviates shows when two
     prompts of a few tokens are continued both ways.
     """
-    layers = DynamicCache(config=model.config).layers
-    accepted = set(inspect.signature(model.forward).parameters)
-    if not {"position_ids", "logits_to_keep"} <= accepted or any(
-        type(layer) is not DynamicLayer for layer in layers
-    ):
+    accepted = inspect.signature(model.forward).parameters
+    if any(name not in accepted for name in ("position_ids", "logits_to_keep")):
+        return False
+    if any(type(layer) is not DynamicLayer for layer in DynamicCache(config=model.config).layers):
         return False
     tokens = torch.arange(5, device=model.device) % model.config.get_text_config(decoder=True).vocab_size
     prompts = [tokens[:3].tolist(), tokens.tolist()]

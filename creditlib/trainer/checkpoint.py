@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
-import math
 import os
 import random
 import shutil
@@ -23,6 +21,7 @@ from safetensors.torch import load_file
 
 from creditlib.policy.folders import STATE, STEP_FOLDER, checkpoint_folder, checkpoint_steps
 from creditlib.policy.load import Policy
+from creditlib.trainer.files import write_atomically
 from creditlib.types import CreditlibError
 
 CHECKSUMS = "checksums.json"  # CRC-32 of every other file of a checkpoint
@@ -40,7 +39,7 @@ class RunDirectory:
 
     Args:
         path: the folder; made if absent.
-        config: the run's configuration as plain values; a folder that holds another one refuses.
+        config: the run's configuration as plain values; a folder with checkpoints of another one refuses.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
@@ -69,7 +68,9 @@ class RunDirectory:
 
     def _claim(self, config: Mapping[str, Any]) -> None:
         saved = self.path / "config.yaml"
-        if saved.is_file():
+        for leftover in self.checkpoints.glob(".partial-*"):  # a save that a kill cut short
+            shutil.rmtree(leftover, ignore_errors=True)
+        if saved.is_file() and any(self.checkpoints.iterdir()):  # else there is nothing to go on from
             try:
                 before = yaml.safe_load(saved.read_text(encoding="utf-8"))
             except (OSError, ValueError, yaml.YAMLError) as error:
@@ -81,8 +82,6 @@ class RunDirectory:
                     + "\nChoose another run.dir, or delete the folder to start over"
                 )
         write_atomically(saved, yaml.safe_dump(dict(config), sort_keys=False))
-        for leftover in self.checkpoints.glob(".partial-*"):  # a save that a kill cut short
-            shutil.rmtree(leftover, ignore_errors=True)
 
     def read_summary(self) -> dict[str, Any]:
         """summary.json, or nothing."""
@@ -122,7 +121,7 @@ class RunDirectory:
             with open(scratch / STATE, "wb") as file:  # given a path, torch would hide why it could not write
                 torch.save(dict(state), file)
             checksums = {str(path.relative_to(scratch)): _checksum(path) for path in _files(scratch)}
-            write_json(scratch / CHECKSUMS, checksums)
+            (scratch / CHECKSUMS).write_text(json.dumps(checksums, indent=2), encoding="utf-8")
             for path in (*_files(scratch), scratch):
                 _sync(path)  # before the rename makes them count
             final = self.folder(step)
@@ -186,39 +185,10 @@ def load_weights(policy: Policy, folder: Path) -> None:
         missing = [key for key in result.missing_keys if id(own[key]) not in loaded]
     if missing or result.unexpected_keys:
         raise CreditlibError(
-            f"checkpoint {folder} does not fit the model: missing {missing[:3]}, "
-            f"unexpected {result.unexpected_keys[:3]}"
+            f"checkpoint {folder} does not fit the model: missing {missing[:3]}, unexpected "
+            f"{result.unexpected_keys[:3]}. It was written with another model.path or model.lora, or the model at "
+            "model.path has changed: put that back, or choose another run.dir to start over"
         )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """The whole text or the former file, never half of one.
-
-    Raises:
-        CreditlibError: the disk is full or gone.
-    """
-    scratch = path.with_name(f".{path.name}.new")
-    try:
-        with open(scratch, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(scratch)
-        raise CreditlibError(f"cannot write {path}: {error.strerror}") from error
-
-
-def write_json(path: Path, value: Any) -> None:
-    write_atomically(path, json.dumps(finite(value), indent=2) + "\n")
-
-
-def finite(value: Any) -> Any:
-    """`value` as JSON can hold it: null stands for NaN and infinity."""
-    if isinstance(value, Mapping):
-        return {key: finite(inner) for key, inner in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def random_state() -> dict[str, Any]:

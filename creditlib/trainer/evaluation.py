@@ -11,7 +11,7 @@ from pathlib import Path
 
 from creditlib.config import EvalConfig
 from creditlib.rewards.table import build_table
-from creditlib.trainer.checkpoint import finite, write_atomically
+from creditlib.trainer.files import finite, write_atomically
 from creditlib.trainer.metrics import mean_interval
 from creditlib.trainer.processes import Processes
 from creditlib.types import CreditlibError, Prompt, RolloutEngine, Task
@@ -22,13 +22,15 @@ QUESTION_SEED = 0  # which questions a limit keeps: the same for every run, what
 
 @dataclass(frozen=True)
 class Answer:
-    """Rewards of one prompt in one split, averaged over its responses. `mode`: ``sampled`` or ``greedy``."""
+    """The responses to one prompt of one split, and the means of their rewards and lengths. `mode`:
+    ``sampled`` or ``greedy``."""
 
     split: str
     mode: str
     prompt: str
     rewards: Mapping[str, float]
     tokens: float
+    texts: tuple[str, ...]
 
 
 class Evaluator:
@@ -92,10 +94,12 @@ class Evaluator:
         table = build_table(rollout, self._task)
         answers = []
         for n, prompt in enumerate(prompts):
-            rows = (rollout.group_B == n).cpu()
+            rows = (rollout.group_B == n).nonzero()[:, 0].tolist()
             means = table.scores_BK[rows].double().nanmean(0).tolist()
             length = rollout.lengths_B.cpu()[rows].double().mean().item()
-            answers.append(Answer(split, mode, prompt.id, dict(zip(table.names, means, strict=True)), length))
+            rewards = dict(zip(table.names, means, strict=True))
+            texts = tuple(rollout.texts[row] for row in rows)
+            answers.append(Answer(split, mode, prompt.id, rewards, length, texts))
         return answers
 
 
@@ -158,6 +162,6 @@ def load_answers(path: Path) -> list[Answer]:
     answers = []
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        rewards = {name: math.nan if value is None else value for name, value in row.pop("rewards").items()}
-        answers.append(Answer(**row, rewards=rewards))
+        rewards = {name: math.nan if value is None else value for name, value in row["rewards"].items()}
+        answers.append(Answer(**{**row, "rewards": rewards, "texts": tuple(row["texts"])}))
     return answers

@@ -24,22 +24,23 @@ from creditlib.trainer.checkpoint import (
     load_weights,
     random_state,
     restore_random_state,
-    write_json,
 )
 from creditlib.trainer.collect import Collector
 from creditlib.trainer.evaluation import Evaluator, load_answers, paired_change, save_answers, summarise
+from creditlib.trainer.files import write_json
 from creditlib.trainer.interrupt import interruptible
 from creditlib.trainer.metrics import MetricsLog, Stopwatch
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.progress import Display
-from creditlib.trainer.prompts import PromptStream
+from creditlib.trainer.prompts import PromptStream, training_prompts
 from creditlib.trainer.update import Lesson, Updater
 from creditlib.types import (
     AdvantageRule,
     Advantages,
     CreditlibError,
     CreditStrategy,
+    Prompt,
     RewardTable,
     Rollout,
     RolloutEngine,
@@ -74,6 +75,10 @@ class Trainer:
         accelerator: the processes, and trackers.
         directory: where the run writes; None on all processes but the first.
         display: what a person sees.
+        prompts: the task's training prompts, where the caller has read them already.
+
+    Raises:
+        CreditlibError: parts that do not fit the task or the run, or a model that cannot be trained.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Trainer:
         accelerator: Accelerator,
         directory: RunDirectory | None,
         display: Display,
+        prompts: Sequence[Prompt] | None = None,
     ) -> None:
         self.config, self.settings = config, config.trainer
         self.task, self.policy = task, policy
@@ -97,21 +103,42 @@ class Trainer:
             "credit", config.credit.name, **config.credit.hyperparameters
         )
         self.loss: PolicyLoss = registry.build("loss", config.loss.name, **config.loss.hyperparameters)
-        if unmet := self.strategy.needs - PROVIDED:
-            raise CreditlibError(
-                f"credit={config.credit.name} needs {', '.join(sorted(unmet))}, which this run does not have"
-            )
-        self.prompts = PromptStream(task.prompts("train"), config.seed)
+        self._check_parts()
+        self.prompts = PromptStream(training_prompts(task) if prompts is None else prompts, config.seed)
         self.collector = Collector(engine, task, self.prompts, self.settings, self.processes)
         self.evaluator = Evaluator(task, engine, config.eval, self.processes)
         self.scorer = Scorer(policy.model, self.settings.packing)
+        if self.scorer.fallback_reason:
+            display.say(f"padded scoring instead of the prefix tree: {self.scorer.fallback_reason}")
         self.reference = self._reference()
-        self.optimizer = Optimizer(policy.model, self.settings, self.processes)
+        self.optimizer = Optimizer(
+            policy.model,
+            betas=self.settings.betas,
+            weight_decay=self.settings.weight_decay,
+            max_grad_norm=self.settings.max_grad_norm,
+            processes=self.processes,
+        )
         self.updater = Updater(
             self.scorer, self.loss, self.optimizer, self.settings, self.processes, display.say
         )
         self.log = MetricsLog(directory.path / "metrics.jsonl") if directory else None
         self.resumed_from: list[int] = []
+
+    def _check_parts(self) -> None:
+        """What cannot be known before the task is there."""
+        if unmet := self.strategy.needs - PROVIDED:
+            raise CreditlibError(
+                f"credit={self.config.credit.name} needs {', '.join(sorted(unmet))}, but a run provides "
+                f"{', '.join(sorted(PROVIDED))} alone: choose another credit strategy "
+                "(python -m creditlib.registry lists them)"
+            )
+        names = self.task.reward_names
+        weights = getattr(self.rule, "weights", None)  # a rule may well have none
+        if weights is not None and len(weights) != len(names):
+            raise CreditlibError(
+                f"advantage.weights={list(weights)}: expected {len(names)} weights, one for each reward of "
+                f"task {self.task.name} ({', '.join(names)}); found {len(weights)}"
+            )
 
     # ----------------------------------------------------------------------- a step
 

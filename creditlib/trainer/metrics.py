@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from creditlib.trainer.checkpoint import finite, write_atomically
+from creditlib.trainer.files import finite, write_atomically
 from creditlib.types import CreditlibError
-
-TRACKER_PACKAGES = {"trackio": "trackio", "tensorboard": "tensorboard", "wandb": "wandb"}
 
 
 class MetricsLog:
@@ -60,12 +58,10 @@ class MetricsLog:
 
 
 def require_trackers(names: Sequence[str]) -> None:
-    """Raise where a tracker that the settings name is not installed."""
+    """Raise where a tracker that the settings name is not installed; each is a package of the same name."""
     for name in names:
-        if importlib.util.find_spec(TRACKER_PACKAGES[name]) is None:
-            raise CreditlibError(
-                f"log.trackers names {name}, which is not installed: pip install {TRACKER_PACKAGES[name]}"
-            )
+        if importlib.util.find_spec(name) is None:
+            raise CreditlibError(f"log.trackers names {name}, which is not installed: pip install {name}")
 
 
 class Stopwatch:

@@ -25,26 +25,39 @@ class Optimizer:
 
     Args:
         model: the policy.
-        settings: learning rate and schedule, betas, weight decay, gradient norm.
-        processes: gradients are summed over them.
+        betas: of AdamW.
+        weight_decay: of AdamW.
+        max_grad_norm: gradients are clipped to this norm; None: they are not.
+        processes: gradients are summed over them; None: there is only this one.
+
+    Raises:
+        CreditlibError: the model has no trainable parameter.
     """
 
-    def __init__(self, model: nn.Module, settings: TrainerConfig, processes: Processes) -> None:
-        self._settings, self._processes = settings, processes
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        betas: tuple[float, float],
+        weight_decay: float,
+        max_grad_norm: float | None,
+        processes: Processes | None = None,
+    ) -> None:
+        self._processes = processes or Processes()
+        self._max_norm = math.inf if max_grad_norm is None else max_grad_norm
         self._weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self._weights:
-            raise CreditlibError("no parameter of the model is trainable")
+            raise CreditlibError(
+                "no parameter of the model is trainable: model.path must lead to a model whose weights are "
+                "not frozen, or model.lora must give it an adapter (model.lora.r=16)"
+            )
         self.parameters = [
             weight if weight.dtype in _PRECISE else nn.Parameter(weight.detach().float())
             for weight in self._weights
         ]
         self._copies = [(w, p) for w, p in zip(self._weights, self.parameters, strict=True) if w is not p]
-        self._adamw = torch.optim.AdamW(
-            self.parameters,
-            lr=settings.learning_rate,
-            betas=settings.betas,
-            weight_decay=settings.weight_decay,
-        )
+        # The rate is an argument of each step.
+        self._adamw = torch.optim.AdamW(self.parameters, lr=0.0, betas=betas, weight_decay=weight_decay)
 
     def zero_grad(self) -> None:
         self._adamw.zero_grad(set_to_none=True)
@@ -68,8 +81,7 @@ class Optimizer:
             self._processes.sum_in_place(
                 parameter.grad for parameter in self.parameters if parameter.grad is not None
             )
-        limit = self._settings.max_grad_norm or math.inf
-        return float(torch.nn.utils.clip_grad_norm_(self.parameters, limit))
+        return float(torch.nn.utils.clip_grad_norm_(self.parameters, self._max_norm))
 
     def step(self, learning_rate: float) -> None:
         for group in self._adamw.param_groups:

@@ -57,7 +57,7 @@ class Display:
     def samples(
         self, step: int, rollout: Rollout, table: RewardTable, credit_B: Sequence[float], count: int
     ) -> None:
-        """Some responses with their rewards, reasons and advantage; the most and the least rewarded first."""
+        """Some responses with their rewards, reasons and advantage; from the most to the least rewarded."""
         totals = table.scores_BK.nan_to_num(0.0).sum(1)
         order = totals.argsort(descending=True).tolist()
         chosen = [
@@ -122,12 +122,10 @@ def _shortened(text: str) -> str:
 
 def _reasons(table: RewardTable, row: int) -> Text:
     lines = Text()
-    for name, check in zip(table.names, table.checks[row], strict=True):
+    best_K = table.scores_BK[row] == table.bounds_K2[:, 1]
+    for name, check, best in zip(table.names, table.checks[row], best_K.tolist(), strict=True):
         lines.append(f"{name} ", style="bold")
-        lines.append(
-            f"{check.score:g}",
-            style="green" if check.score == max(table.bounds_K2.max().item(), 1) else "red",
-        )
+        lines.append(f"{check.score:g}", style="green" if best else "red")
         lines.append(f"  {check.reason}\n" if check.reason else "\n")
     lines.rstrip()
     return lines

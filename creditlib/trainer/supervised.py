@@ -13,15 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from creditlib.config import SftSettings
 from creditlib.policy.scoring import Scorer
 from creditlib.rollout.encode import PromptEncoder
-from creditlib.types import Prompt
+from creditlib.trainer.optimizer import Optimizer
+from creditlib.types import CreditlibError, Prompt
 
 SHARED_PART = 0.5  # prompts that begin with this part of the shorter one in common are worth one tree
 TREE_TOKENS = 1024  # attention over a tree grows with the square of its size
+BETAS = (0.9, 0.98)  # of AdamW
+
+Trees = list[list[int]]  # an optimizer batch: indices of examples, those of a prefix tree together
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,27 @@ def families(examples: Sequence[Example]) -> list[list[int]]:
     return found
 
 
+def plan(examples: Sequence[Example], settings: SftSettings, seed: int) -> list[Trees]:
+    """The batches of all epochs, in order, `max_steps` at most.
+
+    A batch takes whole trees, so it may hold more examples than `settings.batch`, and an epoch fewer batches
+    than that number would make.
+    """
+    generator = random.Random(seed)
+    found: list[Trees] = []
+    for _ in range(settings.epochs):
+        found += batches(
+            examples, batch=settings.batch, micro_tokens=settings.micro_tokens, generator=generator
+        )
+    return found[: settings.max_steps or None]
+
+
 def batches(
     examples: Sequence[Example], *, batch: int, micro_tokens: int, generator: random.Random
-) -> Iterator[list[list[int]]]:
-    """One epoch of optimizer batches, each a list of trees (lists of indices) of at most about `micro_tokens`
-    tokens.
-    """
+) -> Iterator[Trees]:
+    """One epoch of optimizer batches. A tree has at most `batch` examples and about `micro_tokens` tokens."""
     limit = min(micro_tokens, TREE_TOKENS)
-    trees: list[list[int]] = []
+    trees: Trees = []
     for family in families(examples):
         generator.shuffle(family)
         tree: list[int] = []
@@ -83,7 +98,7 @@ def batches(
             size += more
         trees.append(tree)
     generator.shuffle(trees)
-    chosen: list[list[int]] = []
+    chosen: Trees = []
     for tree in trees:
         chosen.append(tree)
         if sum(map(len, chosen)) >= batch:
@@ -113,10 +128,13 @@ class Supervised:
 
     def __init__(self, scorer: Scorer, settings: SftSettings) -> None:
         self.scorer, self.settings = scorer, settings
-        self.parameters = [p for p in scorer.model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.AdamW(
-            self.parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
+        self.optimizer = Optimizer(
+            scorer.model,
+            betas=BETAS,
+            weight_decay=settings.weight_decay,
+            max_grad_norm=settings.max_grad_norm,
         )
+        self._skipped_in_a_row = 0
 
     def update(
         self,
@@ -126,13 +144,16 @@ class Supervised:
         *,
         whole: bool = False,
     ) -> dict[str, float]:
-        """One optimizer update.
+        """One optimizer update. Where its loss or gradient is not finite the weights stay as they were.
 
         Args:
             examples: what `trees` index into.
             trees: the batch.
             progress: share of the whole that is done, in [0, 1]: the rate warms up, then decays linearly.
             whole: learn the prompts too, which a model that starts from nothing needs.
+
+        Raises:
+            CreditlibError: too many updates in a row were not finite.
         """
 
         def learned(i: int) -> int:
@@ -140,10 +161,8 @@ class Supervised:
 
         tokens = sum(learned(i) for tree in trees for i in tree)
         rate = self.settings.learning_rate * _warmup_then_linear(progress, self.settings.warmup_share)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         self.scorer.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         total = 0.0
         for rows in self._micro_batches(examples, trees):
             sequences = [examples[i].ids for _, i in rows]
@@ -153,10 +172,19 @@ class Supervised:
             )
             loss = -logps_RT.sum() / tokens  # 0 outside the mask
             loss.backward()
+            self.optimizer.accumulate()
             total += loss.item()
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm).item()
-        if math.isfinite(norm):
-            self.optimizer.step()
+        norm = self.optimizer.reduce()
+        finite = math.isfinite(total) and math.isfinite(norm)
+        if finite:
+            self.optimizer.step(rate)
+        self._skipped_in_a_row = 0 if finite else self._skipped_in_a_row + 1
+        if self._skipped_in_a_row >= self.settings.max_skipped_updates:
+            raise CreditlibError(
+                f"stopped: {self._skipped_in_a_row} updates in a row had a loss or gradient that is not "
+                f"finite (sft.max_skipped_updates); the last had loss {total} and gradient norm {norm}. "
+                "Nothing was saved: start again with a lower sft.learning_rate or with model.dtype=float32"
+            )
         return {"loss": total, "grad_norm": norm, "learning_rate": rate, "response_tokens": float(tokens)}
 
     def _micro_batches(

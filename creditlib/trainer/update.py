@@ -55,7 +55,7 @@ class Updater:
         self.skipped_in_a_row = 0
 
     def run(self, step: int, lesson: Lesson, batch: GlobalBatch) -> dict[str, float]:
-        """All updates of rollout `step`; their metrics, averaged.
+        """All updates of rollout `step`; the metrics of those that were made, averaged: NaN if none was.
 
         Raises:
             CreditlibError: too many updates in a row had a loss or gradient that is not finite.
@@ -72,11 +72,13 @@ class Updater:
                         records.append(record)
         finally:
             self._scorer.model.eval()
-        skipped = math.fsum(record["skipped"] for record in records)
-        metrics = {key: fmean(record[key] for record in records) for key in records[0]} if records else {}
-        if records:
-            metrics["loss/ratio_max"] = max(record["loss/ratio_max"] for record in records)
-        return metrics | {"updates": len(records) - skipped, "skipped": skipped, "learning_rate": rate}
+        made = [record for record in records if not record["skipped"]]
+        metrics = dict.fromkeys(records[0], math.nan) if records else {}
+        if made:
+            metrics = {key: fmean(record[key] for record in made) for key in made[0]}
+            metrics["loss/ratio_max"] = max(record["loss/ratio_max"] for record in made)
+        counts = {"updates": float(len(made)), "skipped": float(len(records) - len(made))}
+        return metrics | counts | {"learning_rate": rate}
 
     def _correction(self, lesson: Lesson) -> Tensor | None:
         if not self._loss.needs_correction:

@@ -33,7 +33,7 @@ def test_packed_products_are_the_same(family: str, make_model: Callable[..., Any
 
 def test_unpacked_after_an_exception(make_model: Callable[..., Any]) -> None:
     model = make_model("llama", torch.float32)
-    with pytest.raises(KeyboardInterrupt), packed_linears(model):
+    with torch.no_grad(), pytest.raises(KeyboardInterrupt), packed_linears(model):
         raise KeyboardInterrupt
     assert not any(is_packed(model))
 
@@ -41,8 +41,13 @@ def test_unpacked_after_an_exception(make_model: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_types_are_left_alone(dtype: torch.dtype, make_model: Callable[..., Any]) -> None:
     model = make_model("llama", dtype)
-    with packed_linears(model):
+    with torch.no_grad(), packed_linears(model):
         assert not any(is_packed(model))
+
+
+def test_gradients_are_refused(make_model: Callable[..., Any]) -> None:
+    with pytest.raises(RuntimeError, match="no_grad"), packed_linears(make_model("llama", torch.float32)):
+        pass
 
 
 def test_a_layer_with_a_forward_of_its_own_keeps_it() -> None:
