@@ -23,7 +23,6 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel
 
 from creditlib import registry
 from creditlib.config import nearest
@@ -130,22 +129,6 @@ def compose_one(
         request = _sort(name, fixed, folders)
     request.settings += [Setting(key, value, merge=False) for key, value in (sections or {}).items()]
     return _compose(name, request, folders)
-
-
-def save_config(config: BaseModel, path: Path) -> None:
-    """Write the composed configuration as YAML that `load_config` reads back."""
-    path.write_text(OmegaConf.to_yaml(OmegaConf.create(config.model_dump(mode="json"))), encoding="utf-8")
-
-
-def load_config(path: Path) -> Values:
-    """Read a saved configuration, for the schema to parse."""
-    try:
-        values = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise CreditlibError(f"cannot read the configuration {path}: {error}") from error
-    if not isinstance(values, dict):
-        raise CreditlibError(f"{path} is no configuration: expected named settings, found a list")
-    return {str(key): value for key, value in values.items()}
 
 
 # --------------------------------------------------------------------------- inside

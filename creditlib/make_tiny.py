@@ -36,24 +36,22 @@ WORDS = r" ?\p{L}+| ?\p{N}|[^\s\p{L}\p{N}]|\s+(?!\S)|\s"
 
 
 class TinyShape(Section):
-    vocab: Count = 1536
-    hidden: Count = 192
-    intermediate: Count = 512
-    layers: Count = 6
-    heads: Count = 6
-    kv_heads: Count = 2
-    positions: Count = 1024
+    vocab: Count
+    hidden: Count
+    intermediate: Count
+    layers: Count
+    heads: Count
+    kv_heads: Count
+    positions: Count
 
 
 class MakeTinyConfig(Section):
     seed: NonNegative = 0
     task: dict[str, Any]
-    shape: TinyShape = TinyShape()
+    shape: TinyShape
     sft: SftSettings
-    whole: Annotated[float, Field(ge=0, le=1)] = (
-        0.4  # share of the training that learns whole texts, before answers alone
-    )
-    pool: Count = 4096  # examples drawn from the stream at a time
+    whole: Annotated[float, Field(ge=0, le=1)]  # share that learns whole texts, before answers alone
+    pool: Count  # examples drawn from the stream at a time
     out: str
 
 
@@ -112,6 +110,7 @@ def build_model(shape: TinyShape, seed: int) -> Any:
 def make(config: MakeTinyConfig) -> None:
     """Train tokenizer and model, save both at `config.out`."""
     from creditlib.parts import build_task
+    from creditlib.policy.cpu import fast_float32_matmul
     from creditlib.policy.scoring import Scorer
     from creditlib.rollout.encode import PromptEncoder
     from creditlib.trainer.progress import Display
@@ -136,7 +135,7 @@ def make(config: MakeTinyConfig) -> None:
     updates = config.sft.max_steps
     budget = Budget(updates, config.sft.minutes)
     done = 0
-    with display.progress("tiny", updates or 1) as bar:
+    with fast_float32_matmul(), display.progress("tiny", updates or 1) as bar:
         while budget.progress(done) < 1.0:
             pool = [
                 Example.of(encoder, prompt, target) for prompt, target in itertools.islice(pairs, config.pool)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from creditlib import cli, registry
-from creditlib.compose import compose_jobs, compose_one, configs_folder, load_config, options, save_config
-from creditlib.config import ExportConfig, RunConfig, SftConfig, nearest, parse_section
+from creditlib.compose import compose_jobs, compose_one, configs_folder, options
+from creditlib.config import EvaluateConfig, ExportConfig, RunConfig, SftConfig, nearest, parse_section
 from creditlib.help import meanings
 from creditlib.types import CreditlibError
 
@@ -201,6 +200,28 @@ def test_a_mapping_that_names_its_part_replaces_the_section() -> None:
     assert config.loss.hyperparameters == {"ratio_max": 3.0}
 
 
+@pytest.mark.parametrize(
+    ("group", "part", "message"),
+    [
+        (
+            "credit",
+            "creditlib.advantage.gdpo:Gdpo",
+            "credit=misfit: Gdpo lacks assign, needs (creditlib.types.",
+        ),
+        (
+            "advantage",
+            "creditlib.credit.uniform:Uniform",
+            "advantage=misfit: Uniform lacks norm, __call__ (credit",
+        ),
+    ],
+)
+def test_a_part_that_lacks_something_of_its_protocol(
+    group: str, part: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.BUILT_IN[group], "misfit", part)
+    assert refused(f"{group}=misfit").startswith(message)
+
+
 def test_a_registered_part_needs_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.BUILT_IN["advantage"], "other", "creditlib.advantage.grpo:Grpo")
     config = cli.compose(["advantage=other", "advantage.std=population"])
@@ -231,21 +252,19 @@ def test_mappings_merge_into_sections_and_replace_values() -> None:
     assert config.task["evaluation"] == {"mine": "mine.json"}
 
 
-def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
-    config = cli.compose(["loss=gspo_token", "model=smollm2", "advantage.weights=[1,0.5,2]"])
-    save_config(config, tmp_path / "config.yaml")
-    assert RunConfig.parse(load_config(tmp_path / "config.yaml")) == config
-    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["run"]["dir"] == config.run.dir
+@pytest.mark.parametrize("section", ["eval.every=3", "log.samples=4", "log.every=3", "log.trackers=[wandb]"])
+def test_only_training_takes_what_only_training_does(section: str) -> None:
+    key = section.partition("=")[0]
+    for command, schema in (("sft", SftConfig), ("evaluate", EvaluateConfig)):
+        with pytest.raises(CreditlibError, match=rf"^{key.split('.')[0]}(\.|: no such setting)"):
+            parse_section(schema, compose_one(command, [section]))
+    assert cli.compose([section]) != cli.compose([])
 
 
-def test_a_saved_file_that_is_none(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    for text in ("- 1\n", "a: [\n", "a: ${b}\n"):
-        file.write_text(text)
-        with pytest.raises(CreditlibError, match=r"config\.yaml"):
-            load_config(file)
-    with pytest.raises(CreditlibError, match="nowhere"):
-        load_config(tmp_path / "nowhere.yaml")
+def test_the_documentation_shows_true_messages() -> None:
+    page = (CONFIGS.parent / "docs" / "configuration.md").read_text()
+    for overrides in (("trainer.stepz=1", "eval.limt=3"), ("loss=dapo", "loss.clip_hi=0.3")):
+        assert f"```\nerror: {refused(*overrides)}\n```" in page
 
 
 def test_a_sweep_is_the_product_with_a_folder_a_job() -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import runpy
 import shlex
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from creditlib import registry
 from creditlib.compose import compose_jobs, compose_one
 from creditlib.config import RunConfig
 from creditlib.parts import check_parts
+from creditlib.types import CreditlibError
+from tests.trainer import world
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -47,6 +52,41 @@ def test_settings_for_a_real_run() -> None:
     config = RunConfig.parse(compose_one("train", variables["settings"]))
     check_parts(config)
     assert config.trainer.steps == 200
+
+
+def test_a_strategy_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example in CONTRIBUTING.md, as another package would bring it along."""
+    (code,) = blocks(ROOT / "CONTRIBUTING.md", "python")
+    (tmp_path / "their_credit.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def entry_points(*, group: str) -> tuple[EntryPoint, ...]:
+        return (EntryPoint("early", "their_credit:Early", group),) if group == "creditlib.credit" else ()
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    assert registry.describe("credit", "early").startswith("Early tokens")
+    steps = {}
+    for decay in (1.0, 0.5):
+        run = world.config(credit="early", credit__decay=decay)
+        check_parts(run)
+        steps[decay] = world.trainer(run, world.policy()).step(1)
+    assert steps[1.0]["credit/ess"] == pytest.approx(1) and steps[1.0]["credit/max_weight"] == pytest.approx(
+        1
+    )
+    assert steps[0.5]["credit/ess"] < 0.9 and steps[0.5]["grad_norm"] > 0
+
+    monkeypatch.delattr(registry.get("credit", "early"), "needs")
+    with pytest.raises(CreditlibError, match="Early lacks needs"):
+        check_parts(world.config(credit="early"))
+
+
+@pytest.mark.parametrize("command", ["train", "sft", "evaluate", "export", "make_tiny"])
+def test_commands_in_docstrings_start_a_line(command: str) -> None:
+    """--help shows them, and a reader copies them."""
+    text = ast.get_docstring(ast.parse((ROOT / "creditlib" / f"{command}.py").read_text())) or ""
+    lines = [line for line in text.splitlines() if "python -m creditlib" in line]
+    assert lines and all(re.match(r"    python -m creditlib\.\w+\b", line) for line in lines)
+    assert all(line.count("python -m") == 1 for line in lines)
 
 
 def commands() -> list[str]:

@@ -163,9 +163,10 @@ def _check_adapter(source: str, config: ModelConfig) -> None:
     if not (same_targets and same_numbers):
         raise CreditlibError(
             f"model.path={config.path} holds an adapter with r={found.r} alpha={found.lora_alpha} "
-            f"dropout={found.lora_dropout} targets={sorted(_as_set(found.target_modules))}, but model.lora asks "
-            f"for {asked}. Leave model.lora out to train the adapter that is there, or fold it into its base "
-            f"first: python -m creditlib.export model.path={config.path} merge=true out=merged"
+            f"dropout={found.lora_dropout} targets={sorted(_as_set(found.target_modules))}, "
+            f"but model.lora asks for {asked}. Leave model.lora out to train the adapter that is there, or "
+            "fold it into its base first: "
+            f"python -m creditlib.export model.path={config.path} merge=true out=merged"
         )
 
 

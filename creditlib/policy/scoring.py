@@ -7,7 +7,6 @@ are the same. Hidden states come first, then the head in chunks (`creditlib.poli
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from creditlib.policy.head import Head, selected_logps
+from creditlib.policy.modes import evaluating
 from creditlib.policy.tree import Packed, PrefixTree, attention_bias, pack, pad
 from creditlib.types import CreditlibError, Rollout
 
@@ -178,8 +178,8 @@ class Scorer:
             have = self.head(self.hidden(pad(ids.tolist(), self.device)))
         if not torch.allclose(want.float(), have.float(), rtol=1e-2, atol=1e-2):
             raise CreditlibError(
-                f"{type(base).__name__} does something to its logits after the output layer that creditlib does "
-                f"not know (largest difference {(want - have).abs().max():.3g}); please report the model's name"
+                f"{type(base).__name__} does something to its logits after the output layer that creditlib "
+                f"does not know (largest difference {(want - have).abs().max():.3g}): it cannot be trained here"
             )
 
     def _tree_mismatch(self) -> str | None:
@@ -246,14 +246,3 @@ def micro_batches(rollout: Rollout, rows: Sequence[int], size: int | None) -> It
     step = size or max(len(ordered), 1)
     for start in range(0, len(ordered), step):
         yield ordered[start : start + step]
-
-
-@contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Eval mode (no dropout) inside, the former mode after."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

@@ -9,11 +9,12 @@ from typing import cast
 
 import torch
 from peft import PeftModel
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from creditlib.policy.adapters import merged_adapters
-from creditlib.policy.packing import packed_linears
+from creditlib.policy.cpu import packed_linears
+from creditlib.policy.modes import evaluating
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.prefix import PAD, Prefix, RepeatedPrefix
 from creditlib.rollout.sampling import Sampler
@@ -71,7 +72,7 @@ class HFRollout:
         self._eos_ids = frozenset(eos_ids)
         self._rows = rows
         self._prefix_type: type[SharedPrefix] | type[RepeatedPrefix]
-        with _evaluating(self._model):
+        with evaluating(self._model):
             self._prefix_type = SharedPrefix if supports_shared_prefix(self._model) else RepeatedPrefix
 
     def generate(
@@ -131,7 +132,7 @@ class HFRollout:
     def _sampling(self) -> Iterator[None]:
         """The model as it samples fastest; all is put back in the end."""
         model = self._model
-        with _evaluating(model), torch.no_grad(), merged_adapters(model), packed_linears(model):
+        with evaluating(model), torch.no_grad(), merged_adapters(model), packed_linears(model):
             yield
 
     def _encode(self, prompt: Prompt) -> tuple[int, ...]:
@@ -207,15 +208,3 @@ def _without(done_R: Tensor) -> Tensor:
     index_R = torch.arange(alive, device=done_R.device)
     index_R[done_R[:alive]] = alive + (~done_R[alive:]).nonzero()[:, 0]
     return index_R
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for the block; each module's own mode comes back after it."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

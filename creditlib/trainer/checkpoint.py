@@ -186,8 +186,8 @@ def load_weights(policy: Policy, folder: Path) -> None:
     if missing or result.unexpected_keys:
         raise CreditlibError(
             f"checkpoint {folder} does not fit the model: missing {missing[:3]}, unexpected "
-            f"{result.unexpected_keys[:3]}. It was written with another model.path or model.lora, or the model at "
-            "model.path has changed: put that back, or choose another run.dir to start over"
+            f"{result.unexpected_keys[:3]}. It was written with another model.path or model.lora, or the "
+            "model at model.path has changed: put that back, or choose another run.dir to start over"
         )
 
 

@@ -94,8 +94,16 @@ def test_a_path_that_leads_nowhere_says_so(path: str, message: str) -> None:
         load_policy(ModelConfig(name="hf", path=path))
 
 
+def test_a_mistyped_run_folder_is_no_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert resolve(ModelConfig(name="hf", path="runs/sft-x")) == "runs/sft-x"  # it may be one
+    (tmp_path / "runs" / "sft-spider").mkdir(parents=True)
+    with pytest.raises(CreditlibError, match=r"no such run folder .*in runs/\. Did you mean 'sft-spider'"):
+        resolve(ModelConfig(name="hf", path="runs/sft-spidr"))
+
+
 def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CreditlibError, match="cannot load a model from|Unrecognized model"):
+    with pytest.raises(CreditlibError, match=r"cannot load a model from|Unrecognized model"):
         load_policy(ModelConfig(name="hf", path=str(tmp_path)))
 
 

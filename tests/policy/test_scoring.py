@@ -147,7 +147,7 @@ def test_a_model_with_a_sliding_window_is_scored_padded_and_says_why(make_model)
     scorer = Scorer(model)
     assert scorer.packing == "padded"
     assert "sliding window of 4" in (scorer.fallback_reason or "")
-    with pytest.raises(CreditlibError, match="packing=tree: .*sliding window"):
+    with pytest.raises(CreditlibError, match=r"packing=tree: .*sliding window"):
         Scorer(model, "tree")
 
 

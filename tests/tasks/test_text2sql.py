@@ -17,6 +17,7 @@ import yaml
 from creditlib.types import CreditlibError, MissingDataError, Prompt, Task
 from tasks.sql_data import Row
 from tasks.text2sql import REWARDS, Text2SQL
+from verifiers.sql import Limits
 
 SCHEMA = "singer(id number primary key, name text 'ana bell', age number 23)"
 ROW = Row("music", "how many singers are older than 30?", "SELECT count(*) FROM singer WHERE age > 30")
@@ -147,6 +148,31 @@ def test_verdicts_and_a_verifier_that_can_be_closed_twice() -> None:
         task.close()
 
 
+def test_limits_reach_the_verifier() -> None:
+    """A query of about a million steps, with a limit above and one below."""
+    numbers = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) SELECT max(i) FROM n"
+    )
+    verdicts = []
+    for steps in (10_000, 20_000_000):
+        task = Text2SQL(workers=1, limit=1, steps=steps)
+        try:
+            (check,) = task.verify(task.prompts("train"), [f"<sql>{numbers}</sql>"])
+        finally:
+            task.close()
+        verdicts.append((check["executable"].score, check["executable"].flags))
+    assert verdicts == [(0.0, ("timeout:steps",)), (1.0, ())]
+
+
+def test_limits_are_those_of_the_verifier_by_default() -> None:
+    task, limits = Text2SQL(), Limits()
+    assert (task.steps, task.seconds, task.wall_seconds) == (
+        limits.steps,
+        limits.seconds,
+        limits.wall_seconds,
+    )
+
+
 # ------------------------------------------------------------------ bad input
 
 
@@ -227,6 +253,9 @@ def test_evaluation_only(folder: Path) -> None:
         ({"limit": 0}, "task.limit to be at least 1, found 0"),
         ({"example_values": -1}, "task.example_values"),
         ({"workers": 0}, "task.workers"),
+        ({"steps": 0}, "task.steps"),
+        ({"seconds": 0.0}, "task.seconds"),
+        ({"wall_seconds": -1.0}, "task.wall_seconds"),
         ({"evaluation": {"train": "train.json"}}, "choose another"),
     ],
 )

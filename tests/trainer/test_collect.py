@@ -11,7 +11,7 @@ import torch
 from creditlib.trainer.collect import Collected, Collector
 from creditlib.trainer.metrics import Stopwatch
 from creditlib.trainer.processes import Processes
-from creditlib.trainer.prompts import PromptStream
+from creditlib.trainer.prompts import PromptStream, check_lengths, training_prompts
 from creditlib.types import Check, CreditlibError, Prompt, Rollout
 from tests.trainer import world
 
@@ -36,8 +36,19 @@ def test_a_position_is_all_that_resuming_needs() -> None:
 
 
 def test_no_prompts() -> None:
-    with pytest.raises(CreditlibError, match="no training prompts"):
-        PromptStream([], seed=0)
+    with pytest.raises(CreditlibError, match=r"task words has no training prompts.*task\.\*"):
+        training_prompts(world.Words(0))
+
+
+def test_prompts_that_are_too_long_are_counted() -> None:
+    prompts = world.prompts(4)
+    check_lengths(prompts, [3, 9, 10, 5], 10, "", "")
+    with pytest.raises(CreditlibError) as caught:
+        check_lengths(prompts, [3, 9, 10, 5], 8, "its limit", "Raise it")
+    assert str(caught.value) == (
+        "2 of 4 training prompts are longer than 8 tokens, its limit. "
+        "The longest, 'train/2', has 10. Raise it"
+    )
 
 
 class ByNumber(world.Words):

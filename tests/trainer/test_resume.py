@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
+from creditlib.config import RunConfig
 from creditlib.trainer import checkpoint
 from creditlib.trainer.checkpoint import CheckpointError, RunDirectory
 from creditlib.types import CreditlibError
@@ -260,11 +262,35 @@ def test_each_library_has_its_own_error_for_a_full_disk(
         assert directory.steps() == [1] and directory.newest_whole(print) == 1
 
 
-def test_another_configuration_is_refused(tmp_path: Path) -> None:
-    run = world.config(tmp_path / "run")
-    world_folder = world.run_folder
-    with world_folder(run):
+def test_a_disk_that_is_full_by_the_time_of_the_checksums(tmp_path: Path) -> None:
+    class Filling:
+        """Stands for a tokenizer whose files are the last that fit."""
+
+        def save_pretrained(self, folder: Path) -> None:
+            for name in ("checksums.json", ".checksums.json.new"):
+                (folder / name).symlink_to("/dev/full")
+
+    run, policy = world.config(tmp_path / "run"), world.policy()
+    with world.run_folder(run) as directory:
+        with pytest.raises(CheckpointError, match=r"checkpoint of step 1 .*No space left"):
+            directory.save(1, policy.model, Filling(), {"step": 1}, keep=1)
+        assert not list(directory.checkpoints.iterdir())
+
+
+def test_the_saved_configuration_is_the_same(tmp_path: Path) -> None:
+    run = world.config(tmp_path / "run", loss="gspo_token", advantage__weights=[1.0, 0.5, 2.0])
+    with world.run_folder(run):
         pass
+    assert RunConfig.parse(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())) == run
+
+
+def test_another_configuration_is_refused(tmp_path: Path) -> None:
+    run, policy = world.config(tmp_path / "run"), world.policy()
+    world_folder = world.run_folder
+    with world_folder(world.config(tmp_path / "run", seed=9)):
+        pass
+    with world_folder(run) as directory:  # nothing was trained yet, so nothing is lost
+        directory.save(1, policy.model, policy.tokenizer, {"step": 1}, keep=1)
     other = world.config(tmp_path / "run", seed=3, trainer__learning_rate=0.5, loss="dapo")
     with pytest.raises(CreditlibError) as caught, world_folder(other):
         pass
@@ -338,7 +364,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     small = world.random_model("llama", torch.float32, vocab=world.VOCABULARY, layers=1)
     with world.run_folder(run) as directory:
         folder = directory.save(1, small, world.tokenizer(), {"step": 1}, keep=1)
-    with pytest.raises(CreditlibError, match="does not fit the model: missing"):
+    with pytest.raises(CreditlibError, match=r"does not fit the model: missing.*model\.lora"):
         checkpoint.load_weights(world.policy(dtype=torch.float32), folder)
 
 

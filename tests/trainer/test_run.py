@@ -18,7 +18,8 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from creditlib.config import ExportConfig, ModelConfig
+from creditlib.compose import compose_one
+from creditlib.config import ExportConfig, ModelConfig, parse_section
 from creditlib.export import export
 from creditlib.policy.load import Policy, load_policy
 from creditlib.train import train
@@ -107,7 +108,7 @@ def test_other_threads_leave_signals_alone() -> None:
 
 
 def answer(prompt: str, reward: float, split: str = "a", mode: str = "greedy") -> Answer:
-    return Answer(split, mode, prompt, {"r": reward}, 4.0)
+    return Answer(split, mode, prompt, {"r": reward}, 4.0, ("w5 w6", "w7"))
 
 
 def test_the_paired_change_by_hand() -> None:
@@ -156,6 +157,17 @@ def test_the_same_questions_and_streams_each_time() -> None:
     evaluator = Evaluator(world.Words(), world.engine(policy), run.eval)
     first, second = evaluator.run(), evaluator.run()
     assert repr(first) == repr(second)  # NaN is not equal to itself
+    task = world.Words()
+    questions = {prompt.id: prompt for prompt in task.prompts("held")}
+    for answer in first:  # the texts are those that were judged
+        assert len(answer.texts) == (2 if answer.mode == "sampled" else 1)
+        scores = [
+            found["even"].score
+            for found in task.verify([questions[answer.prompt]] * len(answer.texts), answer.texts)
+        ]
+        applying = [score for score in scores if not math.isnan(score)]
+        if applying:
+            assert answer.rewards["even"] == pytest.approx(sum(applying) / len(applying), rel=1e-6)
     assert len(first) == 6 and {a.mode for a in first} == {"sampled", "greedy"}
     other_seed = Evaluator(world.Words(), world.engine(policy, seed=9), run.eval)
     assert [a.prompt for a in other_seed.run()] == [a.prompt for a in first]
@@ -258,6 +270,41 @@ def test_adapter_checkpoints_load_and_export(tmp_path: Path) -> None:
     export(ExportConfig.model_validate({**settings, "merge": True, "out": str(tmp_path / "merged")}))
     merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
     torch.testing.assert_close(logits(merged), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_exports_are_what_was_trained_whatever_the_settings_say(tmp_path: Path) -> None:
+    """Neither the default adapter of model=hf nor its bfloat16 finds its way into an export."""
+    saved_base(tmp_path / "base")
+    out = tmp_path / "out"
+    export(
+        parse_section(
+            ExportConfig, compose_one("export", ["model=hf", f"model.path={tmp_path / 'base'}", f"out={out}"])
+        )
+    )
+    assert not (out / "adapter_config.json").exists()
+    again = AutoModelForCausalLM.from_pretrained(out)
+    assert again.dtype == torch.float32
+    assert torch.equal(logits(again), logits(world.policy(dtype=torch.float32).model))
+
+
+def test_an_adapter_that_is_there_wins_over_the_default_one(tmp_path: Path) -> None:
+    saved_base(tmp_path / "base")
+    settings = {"name": "hf", "path": str(tmp_path / "base"), "device": "cpu"}
+    lora = {"r": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]}
+    policy = load_policy(ModelConfig.model_validate({**settings, "lora": lora}))
+    policy.model.save_pretrained(tmp_path / "adapter")
+    policy.tokenizer.save_pretrained(tmp_path / "adapter")
+
+    def again(lora: dict[str, Any] | None) -> Any:
+        there = {**settings, "path": str(tmp_path / "adapter"), "lora": lora}
+        return load_policy(ModelConfig.model_validate(there)).model.peft_config["default"]
+
+    for same in (None, {}, lora, {"r": 2, "alpha": 4}):
+        found = again(same)
+        assert (found.r, found.lora_alpha, set(found.target_modules)) == (2, 4, {"q_proj", "v_proj"})
+    for other in ({"r": 3}, {**lora, "alpha": 8}, {**lora, "targets": ["q_proj"]}, {**lora, "dropout": 0.1}):
+        with pytest.raises(CreditlibError, match=r"holds an adapter with r=2 alpha=4 .*merge=true"):
+            again(other)
 
 
 # --------------------------------------------------------------------------- the command

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 from creditlib.trainer.batch import credit_metrics, whiten_over_processes
 from creditlib.trainer.processes import Processes
+from creditlib.trainer.progress import Display, _reasons
 from creditlib.trainer.prompts import PromptStream
-from creditlib.types import Advantages, Check, CreditlibError, Prompt, Rollout, TokenCredit
+from creditlib.types import Advantages, Check, CreditlibError, Prompt, RewardTable, Rollout, TokenCredit
 from tests.trainer import world
 
 
@@ -220,6 +223,20 @@ def test_an_update_that_is_not_finite_is_skipped() -> None:
     assert weights(trainer).isfinite().all() and not torch.equal(weights(trainer), before)
 
 
+def test_metrics_are_those_of_the_updates_that_were_made() -> None:
+    """A mean with infinities of both signs in it is no number, and would be an error besides."""
+    made = {"loss": 0.5, "grad_norm": 1.0, "skipped": 0.0, "loss/ratio_max": 2.0}
+    lost = {"loss": math.inf, "grad_norm": math.nan, "skipped": 1.0, "loss/ratio_max": math.inf}
+    records = [lost, made, {**lost, "loss": -math.inf}, {**made, "loss": 1.0}]
+    records += [lost, {**lost, "loss": -math.inf}] * 2
+    trainer = world.trainer(world.config(trainer__epochs=4), world.policy())
+    trainer.updater._update = lambda *_, **__: records.pop(0)  # type: ignore[method-assign]
+    metrics = trainer.step(1)
+    assert (metrics["loss"], metrics["loss/ratio_max"], metrics["updates"]) == (0.75, 2.0, 2)
+    metrics = trainer.step(2)
+    assert math.isnan(metrics["loss"]) and (metrics["updates"], metrics["skipped"]) == (0, 4)
+
+
 def test_too_many_lost_updates_stop_the_run() -> None:
     trainer = world.trainer(world.config(trainer__max_skipped_updates=2, trainer__epochs=3), world.policy())
     poison(trainer, {1, 3, 5, 6})
@@ -235,8 +252,47 @@ def test_a_strategy_whose_needs_are_not_met_is_refused() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Uniform, "needs", property(lambda self: frozenset({"reward_model"})))
-        with pytest.raises(CreditlibError, match="credit=uniform needs reward_model"):
+        with pytest.raises(CreditlibError, match=r"credit=uniform needs reward_model.*choose another credit"):
             world.trainer(world.config(), world.policy())
+
+
+@pytest.mark.parametrize("rule", ["grpo", "gdpo"])
+def test_a_weight_for_each_reward(rule: str) -> None:
+    def start(*weights: float) -> None:
+        world.trainer(world.config(advantage=rule, advantage__weights=list(weights)), world.policy())
+
+    start(1.0, 2.0, 0.5)
+    with pytest.raises(CreditlibError, match=r"expected 3 weights, .*\(even, short, rare\); found 2"):
+        start(1.0, 2.0)
+
+
+def test_nothing_to_train_is_told() -> None:
+    policy = world.policy()
+    policy.model.requires_grad_(False)
+    with pytest.raises(CreditlibError, match=r"no parameter .* trainable.*model\.lora"):
+        world.trainer(world.config(), policy)
+
+
+def test_padded_scoring_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creditlib.policy.scoring.tree_obstacle", lambda config: "its attention is odd")
+    display = Display()
+    display.console = Console(file=io.StringIO(), width=120)
+    world.trainer(world.config(), world.policy(), display=display)
+    assert display.console.file.getvalue() == (
+        "padded scoring instead of the prefix tree: its attention is odd\n"
+    )
+
+
+def test_rewards_are_green_at_their_own_maximum() -> None:
+    bounds_K2 = torch.tensor([[0.0, 1.0], [0.0, 5.0], [-1.0, 0.3]])
+    scores_BK = torch.tensor([[1.0, 1.0, 0.3], [0.5, 5.0, math.nan]])
+    checks = tuple(tuple(Check(score) for score in row) for row in scores_BK.tolist())
+    names = ("a", "b", "c")
+    table = RewardTable(names, scores_BK, (names, names), bounds_K2, checks)
+    colours = [
+        [str(span.style) for span in _reasons(table, row).spans if span.style != "bold"] for row in (0, 1)
+    ]
+    assert colours == [["green", "red", "green"], ["red", "green", "red"]]
 
 
 def test_credit_metrics_by_hand() -> None:

@@ -192,8 +192,9 @@ def trainer(
     task: Any = None,
     engine: Any = None,
     directory: RunDirectory | None = None,
+    display: Display | None = None,
 ) -> Trainer:
-    display = Display(quiet=True)
+    display = display or Display(quiet=True)
     accelerator = Accelerator(cpu=True)
     return Trainer(run, task or Words(), policy, engine or Scripted(), accelerator, directory, display)
 

@@ -24,7 +24,7 @@ from typing import Any
 from tasks.data.text2sql import databases, words
 from tasks.data.text2sql.model import Attribute, Database, Table, fill, number, text
 from tasks.data.text2sql.questions import ask
-from tasks.sql_schema import Schema
+from tasks.sql_schema import RESERVED, Schema
 
 SEED = 20
 ROWS = 12
@@ -46,7 +46,7 @@ class Example:
 # ------------------------------------------------------------------ the endless stream
 
 
-def stream(seed: int, *, invented: float = 0.3, questions: int = 6) -> Iterator[Example]:
+def stream(seed: int, *, invented: float = 0.6, questions: int = 6) -> Iterator[Example]:
     """Endless question/SQL pairs on random schemas, `questions` a schema.
 
     Schemas recombine entities and attributes from `words`; none of their tables occurs in `new_databases`. A
@@ -85,8 +85,10 @@ def random_database(rng: Random, invented: float) -> Database:
 
 
 def nonsense(rng: Random) -> str:
-    """A word that nobody knows."""
-    return "".join(rng.sample(words.SYLLABLES, rng.choice((2, 2, 3))))
+    """A word that nobody knows, and that SQL does not know either."""
+    syllables = [rng.choice(words.ONSETS) + rng.choice(words.VOWELS) for _ in range(rng.choice((1, 2, 2, 3)))]
+    word = "".join(syllables) + rng.choice(words.CODAS)
+    return nonsense(rng) if word in RESERVED else word
 
 
 def _invented(rng: Random) -> Attribute:

@@ -240,7 +240,11 @@ ENTITIES: tuple[tuple[str, Kind], ...] = tuple(
     (noun, kind) for kind, nouns in _ENTITIES.items() for noun in nouns.split()
 )
 
-SYLLABLES = (
-    "ba bel bro cor da del dri en fa flo gar gle hu in jo ka kel li lor ma mip na nor o pel pra qui ra rin "
-    "sa sto ta tri ul va vel wim yo zan"
+# Of invented words: beginnings, middles and ends of their syllables. Many, so that a model which copies these
+# words can copy any.
+ONSETS = (
+    "b c d f g h j k l m n p qu r s t v w y z bl br ch cl cr dr fl fr gl gr pl pr sc sh sk sl sm sn sp st "
+    "str sw th tr wh"
 ).split()
+VOWELS = "a e i o u a e i o u ai ea ee ie oa oo ou".split()
+CODAS = ["", "", "", *"b ck d ft g l ll lt m mp n nd ng nk nt p r rd rk rm rn rt s sh ss st t th x".split()]

@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from creditlib.policy import matmul
-from creditlib.policy.matmul import fast_float32_matmul
-from creditlib.policy.packing import packed_linears
+from creditlib.policy import cpu
+from creditlib.policy.cpu import fast_float32_matmul, packed_linears
 
 IDS = torch.tensor([[3, 4, 5, 6], [7, 8, 9, 10]])
 
@@ -80,4 +79,4 @@ def test_permission_is_not_given_where_it_costs_accuracy(monkeypatch: pytest.Mon
         return torch.mm(a.bfloat16().float() if a.dtype == torch.float32 else a, b)
 
     monkeypatch.setattr(torch.Tensor, "__matmul__", rounding)
-    assert not matmul._onednn_is_accurate.__wrapped__()
+    assert not cpu._onednn_is_accurate.__wrapped__()
