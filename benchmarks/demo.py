@@ -3,8 +3,8 @@
     python -m benchmarks.demo                     # seeds 0, 1, 2
     python -m benchmarks.demo --seeds 5 trainer.steps=60
 
-Arguments after the options go to `python -m creditlib.train`. Runs lie in runs/demo-seed*; a finished one is not
-run again.
+Arguments after the options go to `python -m creditlib.train`. Runs lie in runs/demo-seed*; a finished one is
+not run again.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import torch
 from benchmarks.measure import in_new_process, median, peak_memory, random_prompt, reset_peak_memory, spread
 from creditlib.assemble import quiet_libraries
 from creditlib.config import LoraConfig, ModelConfig
+from creditlib.policy.cpu import fast_float32_matmul
 from creditlib.policy.load import load_policy
 from creditlib.policy.scoring import Scorer
 
@@ -38,9 +39,10 @@ def measure(options: argparse.Namespace) -> None:
             reset_peak_memory()
         model.zero_grad(set_to_none=True)
         start = time.perf_counter()
-        logps, _ = scorer.forward_sequences(sequences, lengths, group, width=options.tokens)
-        loss = -logps.mean()
-        loss.backward()
+        with fast_float32_matmul():
+            logps, _ = scorer.forward_sequences(sequences, lengths, group, width=options.tokens)
+            loss = -logps.mean()
+            loss.backward()
         if run:
             seconds.append(time.perf_counter() - start)
     squares = sum(float(p.grad.double().square().sum()) for p in model.parameters() if p.grad is not None)

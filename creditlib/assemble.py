@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import warnings
@@ -15,6 +14,7 @@ import torch
 import transformers
 
 from creditlib.config import ModelConfig, PromptConfig, RolloutConfig
+from creditlib.policy.cpu import fast_float32_matmul
 from creditlib.policy.load import Policy, load_policy
 from creditlib.rollout.encode import PromptEncoder, stop_ids
 from creditlib.rollout.hf import HFRollout
@@ -29,7 +29,6 @@ def quiet_libraries() -> None:
     """Keep other libraries' bars and advice out of the run's own output."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
-    logging.getLogger("creditlib").addHandler(logging.NullHandler())
     warnings.filterwarnings("ignore", category=FutureWarning)
 
 
@@ -74,10 +73,11 @@ def build_engine(policy: Policy, encoder: PromptEncoder, rollout: RolloutConfig,
 
 
 @contextmanager
-def closing(task: Task) -> Iterator[Task]:
-    """Stop the task's worker processes whatever happens."""
+def at_work(task: Task) -> Iterator[Task]:
+    """Fast matrix products for the block; after it, whatever happened, the task's worker processes stop."""
     try:
-        yield task
+        with fast_float32_matmul():
+            yield task
     finally:
         task.close()
 

@@ -28,7 +28,7 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
     assemble.require_one_process("an evaluation", "creditlib.evaluate")
     assemble.quiet_libraries()
     display = Display()
-    with assemble.closing(task or build_task(config.task)) as ready:
+    with assemble.at_work(task or build_task(config.task)) as ready:
         policy = assemble.build_policy(config.model, config.seed)
         encoder = assemble.build_encoder(policy, config.prompt)
         engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)

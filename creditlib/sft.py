@@ -45,7 +45,7 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
                 f"{directory.path} is complete: choose another run.dir, or delete the folder to train again"
             )
             return done_before
-        with assemble.closing(task or build_task(config.task)) as ready:
+        with assemble.at_work(task or build_task(config.task)) as ready:
             policy = assemble.build_policy(config.model, config.seed)
             encoder = assemble.build_encoder(policy, config.prompt)
             engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)

@@ -58,7 +58,7 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
             return before
         if config.log.trackers:
             accelerator.init_trackers("creditlib", config={"run": str(assemble.plain(config))})
-        with assemble.closing(task or build_task(config.task)) as ready:
+        with assemble.at_work(task or build_task(config.task)) as ready:
             policy = assemble.build_policy(config.model, config.seed)
             encoder = assemble.build_encoder(policy, config.prompt)
             engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)

@@ -5,8 +5,8 @@
     singer(id number primary key, name text 'ana bell' 'tom reed', age number 23 41)
     concert(id number primary key, singer_id number -> singer.id, venue text 'old mill' 'city hall')
 
-Identifiers and example values are written as SQL writes them, so that a policy can copy both. The space before
-a table's name is part of that: most vocabularies have other tokens for a word at the start of a line.
+Identifiers and example values are written as SQL writes them, so that a policy can copy both. The space
+before a table's name is part of that: most vocabularies have another token for a word at the start of a line.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class Scorer:
         if not torch.allclose(want.float(), have.float(), rtol=1e-2, atol=1e-2):
             raise CreditlibError(
                 f"{type(base).__name__} does something to its logits after the output layer that creditlib "
-                f"does not know (largest difference {(want - have).abs().max():.3g}): it cannot be trained here"
+                f"does not know (largest difference {(want - have).abs().max():.3g}): it cannot train here"
             )
 
     def _tree_mismatch(self) -> str | None:
