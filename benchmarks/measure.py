@@ -31,7 +31,8 @@ def in_new_process(module: str, arguments: Sequence[str]) -> dict[str, Any]:
         [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise SystemExit(f"{module} {' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
+        why = "killed, most likely out of memory" if done.returncode == -9 else done.stderr[-3000:]
+        raise SystemExit(f"{module} {' '.join(arguments)} failed: {why}")
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
 

@@ -147,9 +147,9 @@ def trl(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]
     # is prepared).
     config = GRPOConfig(
         output_dir="/tmp/trl-step-benchmark",
-        per_device_train_batch_size=PROMPTS * RESPONSES,
+        per_device_train_batch_size=options.trl_batch,
         num_generations=RESPONSES,
-        gradient_accumulation_steps=1,
+        gradient_accumulation_steps=PROMPTS * RESPONSES // options.trl_batch,
         max_completion_length=options.tokens,
         generation_kwargs={"min_new_tokens": options.tokens},
         max_steps=options.steps + 1,
@@ -191,6 +191,12 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each response")
     parser.add_argument("--steps", type=int, default=5, help="timed steps, after one that is not")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument(
+        "--trl-batch",
+        type=int,
+        default=PROMPTS * RESPONSES,
+        help="responses TRL trains on at once; less to fit",
+    )
     parser.add_argument("--side", choices=["ours", "trl"], help="measure one side, in this process")
     options = parser.parse_args()
     if options.side:
@@ -198,11 +204,9 @@ def main() -> None:
         seconds, stations = (ours if options.side == "ours" else trl)(options)
         print(json.dumps({"seconds": seconds, "peak": peak_memory(), "stations": stations}))
         return
-    settings = [
-        part
-        for name in ("prompt", "tokens", "steps", "dtype")
-        for part in (f"--{name}", str(getattr(options, name)))
-    ]
+    settings = []
+    for name in ("prompt", "tokens", "steps", "dtype", "trl_batch"):
+        settings += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
     results: dict[str, Any] = {}
     for side in ["ours", *([options.against] if options.against else [])]:
         results[side] = in_new_process("benchmarks.step", [*settings, "--side", side])
