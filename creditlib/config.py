@@ -110,8 +110,6 @@ class TrainerConfig(Section):
                 f"prompts_per_step={self.prompts_per_step} must be a multiple of "
                 f"minibatches={self.minibatches}"
             )
-        if self.warmup_steps > self.steps > 0:
-            raise ValueError(f"warmup_steps={self.warmup_steps} must not be more than steps={self.steps}")
         return self
 
 

@@ -149,7 +149,6 @@ def test_wrong_values_are_named_with_their_key(override: str, found: str) -> Non
     ("overrides", "words"),
     [
         (["trainer.prompts_per_step=6", "trainer.minibatches=4"], ("prompts_per_step=6", "minibatches=4")),
-        (["trainer.steps=5", "trainer.warmup_steps=6"], ("warmup_steps=6", "steps=5")),
         (["model=hf"], ("model.path",)),
         (
             ["advantage=grpo", "advantage.scale=none", "advantage.floor=0.1"],
