@@ -117,7 +117,7 @@ def test_help_shows_groups_and_settings(capsys: pytest.CaptureFixture[str]) -> N
         "  * uniform        every token earns its response's advantage",
         "    grpo           sum the weighted rewards",
         "  trainer.steps=",
-        "  trainer.betas=[0.9, 0.999]",
+        "  trainer.betas=[0.9, 0.98]",
         "rollouts to train on",
     ):
         assert line in text
