@@ -107,6 +107,19 @@ def build_model(shape: TinyShape, seed: int) -> Any:
     )
 
 
+def model_card(model: Any, updates: int, config: MakeTinyConfig) -> str:
+    """What the model is, for whoever finds it in a folder."""
+    millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    return (
+        "---\nlicense: apache-2.0\nlibrary_name: transformers\n---\n\n"
+        f"# creditlib's tiny policy\n\nA Llama of {millions:.2f} million parameters with a vocabulary of "
+        f"{config.shape.vocab} tokens, trained from nothing in {updates} updates of {config.sft.batch} "
+        "synthetic questions about invented databases. It writes one SQLite query between `<sql>` tags. It is "
+        "there to try reinforcement learning on in minutes, and knows nothing else.\n\n"
+        "Made by `python -m creditlib.make_tiny`; no data of others went into it.\n"
+    )
+
+
 def make(config: MakeTinyConfig) -> None:
     """Train tokenizer and model, save both at `config.out`."""
     from creditlib.parts import build_task
@@ -155,6 +168,7 @@ def make(config: MakeTinyConfig) -> None:
     folder = Path(config.out)
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    (folder / "README.md").write_text(model_card(model, done, config), encoding="utf-8")
     display.say(f"{done} updates; saved at {folder}")
 
 
