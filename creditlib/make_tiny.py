@@ -114,8 +114,8 @@ def model_card(model: Any, updates: int, config: MakeTinyConfig) -> str:
         "---\nlicense: apache-2.0\nlibrary_name: transformers\n---\n\n"
         f"# creditlib's tiny policy\n\nA Llama of {millions:.2f} million parameters with a vocabulary of "
         f"{config.shape.vocab} tokens, trained from nothing in {updates} updates of {config.sft.batch} "
-        "synthetic questions about invented databases. It writes one SQLite query between `<sql>` tags. It is "
-        "there to try reinforcement learning on in minutes, and knows nothing else.\n\n"
+        "synthetic questions about invented databases. It writes one SQLite query between `<sql>` tags. It "
+        "is there to try reinforcement learning on in minutes, and knows nothing else.\n\n"
         "Made by `python -m creditlib.make_tiny`; no data of others went into it.\n"
     )
 
