@@ -1,6 +1,6 @@
 """Make the embedded tiny policy: tokenizer, weights and model card, from the task's own synthetic stream.
 
-    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, half an hour on two cores
+    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, 20 minutes on 2 cores
     python -m creditlib.make_tiny sft.minutes=2 out=/tmp/tiny
 
 The model is a Llama of under three million parameters. It reads prompts with and without verifier

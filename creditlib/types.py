@@ -182,6 +182,7 @@ class TokenCredit:
         if bonus_BT is not None:
             total_BT = total_BT + bonus_BT
         total_BT = total_BT.masked_fill(~mask_BT, 0.0).detach()
+        bonus_BT = None if bonus_BT is None else bonus_BT.detach()
         return TokenCredit(weights_BKT.detach(), total_BT, bonus_BT, mean_one, diagnostics or {})
 
 

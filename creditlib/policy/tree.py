@@ -7,7 +7,7 @@ that a parent comes before its children. It assumes no layout: what is equal is 
 Two executors run a causal transformer over it:
 
 * packed in one row with an ancestor mask (`pack`): with gradient; `Scorer` uses it for updates;
-* level by level with a KV cache (`run_levels`): without gradient, for replays, whose trees are deep.
+* level by level with a KV cache (`run_levels`): without gradient, for the deep trees of replays (to come).
 
 Both give the hidden states that each sequence would have on its own.
 """
