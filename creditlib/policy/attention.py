@@ -7,7 +7,7 @@ head is never repeated for the query heads that share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -113,10 +113,19 @@ def shared_prefix_attention(
 @contextmanager
 def shared_prefix_decoding(model: PreTrainedModel) -> Iterator[None]:
     """Let the model's layers call `shared_prefix_attention`; their own attention is back after the block."""
-    AttentionInterface.register(NAME, shared_prefix_attention)
+    with attending(model, NAME, shared_prefix_attention):
+        yield
+
+
+@contextmanager
+def attending(
+    model: PreTrainedModel, name: str, attention: Callable[..., tuple[Tensor, None]]
+) -> Iterator[None]:
+    """Let the model's layers call `attention`, known to transformers as `name`, for the block."""
+    AttentionInterface.register(name, attention)
     config = model.config.get_text_config(decoder=True)
     before = config._attn_implementation
-    config._attn_implementation = NAME
+    config._attn_implementation = name
     try:
         yield
     finally:

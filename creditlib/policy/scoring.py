@@ -6,7 +6,7 @@ are the same. Hidden states come first, then the head in chunks (`creditlib.poli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,12 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from creditlib.policy.attention import UnsupportedAttentionError
 from creditlib.policy.head import Head, selected_logps
 from creditlib.policy.modes import evaluating
 from creditlib.policy.tree import Packed, PrefixTree, attention_bias, pack, pad
+from creditlib.policy.tree_attention import pack_blocks, tree_attending
 from creditlib.types import CreditlibError, Rollout
 
 Packing = Literal["auto", "tree", "padded"]
+
+_MIN_SHARED = 8  # tokens that a branching point must save to be worth a block of attention of its own
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,8 @@ class Scorer:
     Args:
         model: the policy; trained in place elsewhere, here only called.
         packing: ``tree`` shares prefixes, ``padded`` does not, ``auto`` takes the tree where it is right for
-            this model. `fallback_reason` says why it is not.
+            this model. `fallback_reason` says why it is not, `blocks` whether the tree's attention runs
+            block by block instead of under a mask.
     """
 
     def __init__(self, model: Any, packing: Packing = "auto") -> None:
@@ -48,10 +53,12 @@ class Scorer:
         self.backbone: Any = getattr(base, base.base_model_prefix)
         self.head = Head(base)
         self.fallback_reason: str | None = None
+        self.blocks = False
         with evaluating(model):
             self._check_head(base)
             if packing != "padded":
                 self.fallback_reason = tree_obstacle(base.config) or self._tree_mismatch()
+                self.blocks = not self.fallback_reason and self._blocks_agree()
             if packing == "tree" and self.fallback_reason:
                 raise CreditlibError(
                     f"trainer.packing=tree: {self.fallback_reason}; use trainer.packing=auto or padded"
@@ -102,7 +109,8 @@ class Scorer:
         Args:
             sequences: token ids, prompt and response.
             responses: length of each response.
-            trees: sequences with the same number share one prefix tree (they need have nothing in common).
+            trees: sequences with the same number share one prefix tree (they need have nothing in common);
+                where attention runs block by block, all do.
             width: columns of the result.
             temperature: divides the logits.
             entropy_grad: whether the entropy gets a gradient.
@@ -133,12 +141,12 @@ class Scorer:
 
     def hidden(self, packed: Packed) -> Tensor:
         """(R, L, D) last hidden states."""
-        output = self.backbone(
-            input_ids=packed.ids_RL,
-            attention_mask=attention_bias(packed.mask, self.backbone.dtype),
-            position_ids=packed.positions_RL,
-            use_cache=False,
-        )
+        inputs = {"input_ids": packed.ids_RL, "position_ids": packed.positions_RL, "use_cache": False}
+        if packed.mask is None:
+            with tree_attending(self.backbone):
+                output = self.backbone(**inputs, tree_blocks=packed.blocks)
+        else:
+            output = self.backbone(**inputs, attention_mask=attention_bias(packed.mask, self.backbone.dtype))
         hidden_RLD: Tensor = output.last_hidden_state
         return hidden_RLD
 
@@ -147,9 +155,13 @@ class Scorer:
     ) -> tuple[Packed, _Gather]:
         members: dict[int, list[int]] = {}
         for row, group in enumerate(groups):
-            members.setdefault(group, []).append(row)
-        trees = [PrefixTree.build([sequences[row] for row in own]) for own in members.values()]
-        packed = pack(trees, self.device)
+            # A mask grows with the square of its tree; blocks don't, and let prompts share what they can.
+            members.setdefault(0 if self.blocks else group, []).append(row)
+        trees = [
+            PrefixTree.build([sequences[row] for row in own], min_shared=_MIN_SHARED if self.blocks else 1)
+            for own in members.values()
+        ]
+        packed = pack_blocks(trees[0], self.device) if self.blocks else pack(trees, self.device)
         sources: list[np.ndarray] = []
         targets: list[np.ndarray] = []
         index_RT = np.full((len(sequences), width), -1)
@@ -183,7 +195,33 @@ class Scorer:
             )
 
     def _tree_mismatch(self) -> str | None:
-        """Try a small tree against the same sequences alone; None if they agree."""
+        """Try a small tree under a mask against the same sequences alone; None if they agree."""
+        name = type(self.backbone).__name__
+        try:
+            difference = self._difference(lambda tree: pack([tree], self.device))
+        except (TypeError, ValueError, RuntimeError) as error:
+            return f"{name} takes no 4-D attention mask ({error})"
+        if not difference <= self._tolerance:
+            return f"{name} gave other numbers for a packed tree (relative difference {difference:.1e})"
+        return None
+
+    def _blocks_agree(self) -> bool:
+        """Whether attention block by block gives this model's numbers."""
+        dropout = getattr(self.backbone.config.get_text_config(), "attention_dropout", False)
+        if self.device.type != "cpu" or dropout:
+            return False
+        try:
+            return self._difference(lambda tree: pack_blocks(tree, self.device)) <= self._tolerance
+        except UnsupportedAttentionError:
+            return False
+
+    @property
+    def _tolerance(self) -> float:
+        return 1e-4 if self.backbone.dtype in (torch.float32, torch.float64) else 5e-2
+
+    @torch.no_grad()
+    def _difference(self, packing: Callable[[PrefixTree], Packed]) -> float:
+        """Of a small tree's hidden states from those of its sequences alone, relative."""
         vocab = self.backbone.config.get_text_config().vocab_size
         stem = [(7 * i + 3) % vocab for i in range(6)]
         sequences = [
@@ -191,19 +229,10 @@ class Scorer:
             for i, j in ((1, 2), (3, 5), (1, 6))
         ]
         tree = PrefixTree.build(sequences)
-        try:
-            with torch.no_grad():
-                packed = self.hidden(pack([tree], self.device))[0].double()
-                alone = self.hidden(pad(sequences, self.device)).double()
-        except (TypeError, ValueError, RuntimeError) as error:
-            return f"{type(self.backbone).__name__} takes no 4-D attention mask ({error})"
+        packed = self.hidden(packing(tree))[0].double()
+        alone = self.hidden(pad(sequences, self.device)).double()
         together = torch.stack([packed[torch.from_numpy(path).to(self.device)] for path in tree.paths])
-        difference = ((together - alone).norm() / alone.norm()).item()
-        tolerance = 1e-4 if self.backbone.dtype in (torch.float32, torch.float64) else 5e-2
-        if not difference <= tolerance:
-            name = type(self.backbone).__name__
-            return f"{name} gave other numbers for a packed tree (relative difference {difference:.1e})"
-        return None
+        return float((together - alone).norm() / alone.norm())
 
 
 def _padded(

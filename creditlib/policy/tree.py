@@ -4,24 +4,26 @@ The G responses to a prompt share the prompt, and often their own first tokens; 
 response share whatever they have in common. A `PrefixTree` is the trie of equal token prefixes, flattened so
 that a parent comes before its children. It assumes no layout: what is equal is shared.
 
-Two executors run a causal transformer over it:
+Three ways to run a causal transformer over it give the hidden states that each sequence would have alone:
 
-* packed in one row with an ancestor mask (`pack`): with gradient; `Scorer` uses it for updates;
+* in one row, its attention block by block (`creditlib.policy.tree_attention`): the cheapest, on CPUs;
+* in one row with an ancestor mask (`pack`): wherever a model takes a mask, with gradient;
 * level by level with a KV cache (`run_levels`): without gradient, for the deep trees of replays (to come).
-
-Both give the hidden states that each sequence would have on its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicCache
+
+if TYPE_CHECKING:
+    from creditlib.policy.tree_attention import TreeBlocks
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,9 @@ class Packed:
 
     ids_RL: Tensor
     positions_RL: Tensor
-    mask: Tensor  # (R, 1, L, L) bool for a tree, (R, L) for plain padding
+    mask: Tensor | None  # (R, 1, L, L) bool for trees, (R, L) for plain padding; None: `blocks` say it
     row_offsets: tuple[int, ...]
+    blocks: TreeBlocks | None = None  # of the one tree, see `creditlib.policy.tree_attention`
 
 
 def pack(trees: Sequence[PrefixTree], device: torch.device) -> Packed:
