@@ -15,7 +15,7 @@ import transformers
 
 from creditlib.config import ModelConfig, PromptConfig, RolloutConfig
 from creditlib.policy.cpu import fast_float32_matmul
-from creditlib.policy.load import Policy, load_policy
+from creditlib.policy.load import Policy, context_length, load_policy
 from creditlib.rollout.encode import PromptEncoder, stop_ids
 from creditlib.rollout.hf import HFRollout
 from creditlib.trainer.prompts import check_lengths
@@ -96,7 +96,7 @@ def check_prompts(prompts: Sequence[Prompt], policy: Policy, encoder: PromptEnco
     """
     unlimited = PromptEncoder(encoder.tokenizer, encoder.style)
     lengths = [len(unlimited.encode(prompt)) for prompt in prompts]
-    positions = _positions(policy)
+    positions = context_length(policy.model)
     if encoder.max_tokens is not None and (positions is None or encoder.max_tokens <= positions - response):
         _check_own_limit(prompts, lengths, encoder)
     elif positions is not None:
@@ -117,7 +117,7 @@ def training_examples(
     examples = [Example.of(unlimited, prompt, task.target(prompt)) for prompt in prompts]
     if encoder.max_tokens is not None:
         _check_own_limit(prompts, [len(example.prompt) for example in examples], encoder)
-    if (positions := _positions(policy)) is not None:
+    if (positions := context_length(policy.model)) is not None:
         why = "the model's positions, together with their responses"
         way = f"{SHORTEN.capitalize()} or choose a model with more positions"
         check_lengths(prompts, [len(example.ids) for example in examples], positions, why, way)
@@ -128,13 +128,6 @@ def _check_own_limit(prompts: Sequence[Prompt], lengths: Sequence[int], encoder:
     assert encoder.max_tokens is not None
     way = f"Raise prompt.max_tokens or {SHORTEN}"
     check_lengths(prompts, lengths, encoder.max_tokens, "the limit that prompt.max_tokens sets", way)
-
-
-def _positions(policy: Policy) -> int | None:
-    """Most tokens in a sequence; None where the model has no limit."""
-    config = policy.model.config.get_text_config(decoder=True)
-    found: int | None = getattr(config, "max_position_embeddings", None)
-    return found
 
 
 def plain(config: Any) -> dict[str, Any]:

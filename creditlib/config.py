@@ -43,6 +43,15 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
+Control = Literal["shuffled", "random_band", "uniform"]
+
+
+class CreditConfig(Named):
+    """A credit strategy, and what its weights are replaced with to see whether they matter."""
+
+    control: Control | None = None
+
+
 class LoraConfig(Section):
     r: Count = 16
     alpha: Count = 32
@@ -138,6 +147,13 @@ class RunLogConfig(LogConfig):
     trackers: list[Literal["trackio", "tensorboard", "wandb"]] = []
 
 
+class LedgerConfig(Section):
+    """The token ledger: tokens.parquet and responses.jsonl."""
+
+    steps: NonNegative = 20  # logged steps, spread over the run; 0: no ledger
+    responses: Count = 8  # logged at each of them
+
+
 class RunFolder(Section):
     dir: str
 
@@ -147,7 +163,7 @@ class RunConfig(Section):
 
     seed: NonNegative = 0
     task: dict[str, Any]
-    credit: Named
+    credit: CreditConfig
     advantage: Named
     loss: Named
     model: ModelConfig
@@ -156,6 +172,7 @@ class RunConfig(Section):
     trainer: TrainerConfig
     eval: RunEvalConfig = RunEvalConfig()
     log: RunLogConfig = RunLogConfig()
+    ledger: LedgerConfig = LedgerConfig()
     run: RunFolder
 
     @model_validator(mode="after")

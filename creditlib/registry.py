@@ -32,6 +32,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "credit": {
         "uniform": "creditlib.credit.uniform:Uniform",
+        "mrtpo": "creditlib.credit.mrtpo:Mrtpo",
     },
     "loss": {
         "grpo": "creditlib.policy.loss:GrpoLoss",

@@ -161,6 +161,7 @@ class TokenCredit:
     advantages_BT: Tensor
     bonus_BT: Tensor | None = None  # only methods that add (RED, P2T)
     mean_one: bool = True  # does the method promise weights of mean one over the valid tokens
+    relevance_BKT: Tensor | None = None  # what the weights were made of, for a person; NaN = not computed
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
@@ -171,6 +172,7 @@ class TokenCredit:
         *,
         bonus_BT: Tensor | None = None,
         mean_one: bool = True,
+        relevance_BKT: Tensor | None = None,
         diagnostics: Mapping[str, float] | None = None,
     ) -> TokenCredit:
         """Build the token advantages from per-reward weights; zero outside the mask."""
@@ -183,7 +185,9 @@ class TokenCredit:
             total_BT = total_BT + bonus_BT
         total_BT = total_BT.masked_fill(~mask_BT, 0.0).detach()
         bonus_BT = None if bonus_BT is None else bonus_BT.detach()
-        return TokenCredit(weights_BKT.detach(), total_BT, bonus_BT, mean_one, diagnostics or {})
+        return TokenCredit(
+            weights_BKT.detach(), total_BT, bonus_BT, mean_one, relevance_BKT, diagnostics or {}
+        )
 
 
 # --------------------------------------------------------------------------- Protocols of the parts
@@ -240,11 +244,84 @@ class AdvantageRule(Protocol):
     ) -> Advantages: ...
 
 
+@runtime_checkable
+class ReplayTask(Task, Protocol):
+    """A task that can tell the policy what its verifiers know, for strategies that replay responses."""
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> Mapping[str, str]:
+        """Reward name -> what its verifier went by in judging a response, worded as a replay tells it.
+
+        Rewards that are left out have nothing to tell.
+
+        Args:
+            prompt: as it was asked.
+            checks: the findings on one response to it.
+        """
+        ...
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        """`prompt` with exactly this information.
+
+        What `information` may restate (tags, schema, a constraint) is nowhere else in the result, or leaving
+        it out would remove nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class Dissects(Protocol):
+    """A task that can say what the parts of a response are, for the token ledger."""
+
+    def parts(self, text: str) -> Sequence[Span]:
+        """Labelled stretches of a response that do not overlap, in order."""
+        ...
+
+
+class Replay(NamedTuple):
+    """A response's tokens after some other prompt."""
+
+    context: tuple[int, ...]
+    response: tuple[int, ...]
+
+
 class PolicyScorer(Protocol):
-    """Log-probabilities under the policy that sampled, without gradient."""
+    """The policy that sampled, in eval mode and without gradient."""
 
     def logps(self, rollout: Rollout) -> Tensor:
         """(B, T) float32 log-probs of the sampled tokens at the rollout's temperature, 0 outside the mask."""
+        ...
+
+    def divergences(
+        self, pairs: Sequence[tuple[Replay, Replay]], *, temperature: float = 1.0, top_k: int | None = None
+    ) -> list[Tensor]:
+        """Jensen-Shannon divergence of the next-token distributions at each token of a response, in nats.
+
+        Args:
+            pairs: two replays of the same response.
+            temperature: divides the logits.
+            top_k: an estimate from this many tokens and the mass of the rest, a lower bound; None: exact.
+
+        Returns:
+            One float32 tensor a pair, of the response's length.
+        """
+        ...
+
+    def noise(self, replays: Sequence[Replay], *, temperature: float = 1.0) -> list[Tensor]:
+        """What `divergences` gives, by rounding alone, for two runs of the same replay."""
+        ...
+
+
+class ReplayContexts(Protocol):
+    """What each response's prompt becomes when the policy is told some of what the verifiers know."""
+
+    def informed(self, row: int) -> frozenset[str]:
+        """Rewards whose verifier has information on response `row`."""
+        ...
+
+    def replay(self, row: int, told: frozenset[str]) -> Replay | None:
+        """Response `row` after its prompt with the information of the rewards in `told`; None where the two
+        exceed the policy's context.
+        """
         ...
 
 
@@ -265,6 +342,8 @@ class CreditContext(Protocol):
     def total_steps(self) -> int: ...
     @property
     def policy(self) -> PolicyScorer | None: ...
+    @property
+    def contexts(self) -> ReplayContexts | None: ...
 
 
 class CreditStrategy(Protocol):
@@ -274,7 +353,7 @@ class CreditStrategy(Protocol):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What the context must provide: any of ``"policy"``, ``"reward_model"``."""
+        """What the context must provide: any of ``"policy"``, ``"contexts"``, ``"reward_model"``."""
         ...
 
     def assign(self, context: CreditContext) -> TokenCredit: ...

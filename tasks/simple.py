@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -102,6 +103,22 @@ class SimpleTask:
             {reward: self._check(reward, prompt, text) for reward in self._rewards}
             for prompt, text in zip(prompts, texts, strict=True)
         ]
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        """What reward functions gave as the `Check.info` of their findings, for credit=mrtpo."""
+        return {reward: check.info for reward, check in checks.items() if check.info}
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        """`prompt` with this information in lines at its end.
+
+        A fact that the prompt states as well is not removed by leaving it out: derive a class that takes it
+        out of the prompt where that matters.
+        """
+        lines = "".join(f"\n{text}" for text in information.values())
+        if prompt.messages is None:
+            return replace(prompt, text=f"{prompt.text}{lines}")
+        *before, last = prompt.messages
+        return replace(prompt, messages=(*before, {**last, "content": last["content"] + lines}))
 
     def close(self) -> None:
         """Nothing to end: reward functions run in this process."""

@@ -12,10 +12,14 @@ tokens::
     Format: <sql>one SQLite query</sql>
     Question: how many singers are older than 30?
 
-Three sections are what a reward's verifier goes by: the format rests on the template, executability on the
-schema, execution on the reference query. `render` writes a prompt with any subset of them. The prompt that is
-asked is the one with the first two; a replay that tells all adds the reference, and a replay without one
-reward's information lacks that section. Nothing is said twice, so leaving a section out removes what it says.
+A replay tells what a reward's verifier goes by: the format rests on the template, executability on the
+schema, execution on the reference query. `replay` words it, with the facts in braces::
+
+    {format}   the template                  {schema}   the schema
+    {query}    the reference query           {message}  what SQLite said to this response
+
+A fact that `replay` restates is nowhere else in the prompts of replays, so leaving it out removes what it
+says. The schema and the template stand where they stand in the prompt as asked, everything else at the end.
 """
 
 from __future__ import annotations
@@ -25,19 +29,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from string import Formatter
 from typing import Literal, get_args
 
-from creditlib.types import Check, CreditlibError, MissingDataError, Prompt
+from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
 from tasks.data.text2sql.generate import stream
 from tasks.sql_data import Layout, Row, find_databases, read_rows, read_schemas, spread
 from tasks.sql_schema import Schema, serialise, with_examples
 from verifiers.sql import Job, Limits, SqlVerifier
+from verifiers.sql.parts import parts
 
 Mode = Literal["spider", "bird"]
 Style = Literal["chat", "text"]
 
 EMBEDDED = Path(__file__).parent / "data" / "text2sql"
 REWARDS = ("format", "executable", "execution")
+SCHEMA, FORMAT = "Schema:\n{schema}", "Format: {format}"  # as every prompt says them
+REPLAY = {"format": FORMAT, "executable": SCHEMA, "execution": "Reference: {query}"}
+FACTS = ("format", "schema", "query", "message")
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ class Text2SQL:
     instruction: str = "Write one SQLite query that answers the question."
     example_values: int = 2
     schema_max_chars: int = 6000
+    replay: Mapping[str, str] = field(default_factory=lambda: dict(REPLAY))
 
     def __post_init__(self) -> None:
         for setting, value, allowed in (
@@ -94,6 +104,14 @@ class Text2SQL:
         for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
             if seconds <= 0:
                 raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
+        for reward, wording in self.replay.items():
+            if reward not in REWARDS:
+                raise CreditlibError(f"task.replay.{reward}: no such reward, only {', '.join(REWARDS)}")
+            if unknown := set(_facts(wording)) - set(FACTS):
+                known = ", ".join(f"{{{fact}}}" for fact in FACTS)
+                raise CreditlibError(
+                    f"task.replay.{reward}: {{{sorted(unknown)[0]}}} is no fact; there are {known}"
+                )
         if "train" in self.evaluation:
             raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
         if not self._folder.is_dir():
@@ -152,8 +170,8 @@ class Text2SQL:
             "schema": schema,
         }
         prompt = Prompt(id, self.name, text="", reference=reference)
-        told = self.information(prompt)
-        return self.render(prompt, {reward: told[reward] for reward in ("format", "executable")})
+        before = [SCHEMA.format(schema=schema), FORMAT.format(format=self._tagged("one SQLite query"))]
+        return self._compose(prompt, before, [])
 
     def describe(self, schema: Schema) -> str:
         """The schema as prompts of this task show it."""
@@ -163,30 +181,45 @@ class Text2SQL:
         """The reference query between the tags."""
         return self._tagged(prompt.reference["gold"])
 
-    def information(self, prompt: Prompt) -> dict[str, str]:
-        """What each reward's verifier goes by in judging an answer to `prompt`."""
-        return {
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        """What each reward's verifier went by in judging a response, in the words of `replay`."""
+        executable = checks.get("executable")
+        facts = {
             "format": self._tagged("one SQLite query"),
-            "executable": prompt.reference["schema"],
-            "execution": prompt.reference["gold"],
+            "schema": prompt.reference["schema"],
+            "query": prompt.reference["gold"],
+            "message": (executable and executable.info) or "",
+        }
+        # Without its fact a sentence says nothing.
+        return {
+            reward: wording.format(**facts)
+            for reward, wording in self.replay.items()
+            if all(facts[fact] for fact in _facts(wording))
         }
 
     def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
-        """`prompt` with the given sections of verifier information (keys: reward names) and no others."""
-        unknown = set(information) - set(REWARDS)
-        if unknown:
+        """`prompt` with the given rewards' information, as `information` words it, and no others'."""
+        if unknown := set(information) - set(self.replay):
             raise CreditlibError(
-                f"no reward {sorted(unknown)} in task {self.name}: it has {', '.join(REWARDS)}"
+                f"no reward {sorted(unknown)} in task.replay, which words {', '.join(self.replay)}"
             )
-        sections = (
-            ("Schema:\n", information.get("executable")),
-            ("Format: ", information.get("format")),
-            ("Hint: ", prompt.reference["evidence"]),
-            ("Question: ", prompt.reference["question"]),
-            # Last, so that all before it is shared with the prompt as it was asked.
-            ("Reference: ", information.get("execution")),
-        )
-        body = "\n".join(title + text for title, text in sections if text)
+        restated = {fact: reward for reward, wording in self.replay.items() for fact in _facts(wording)}
+        place = {"schema": [SCHEMA.format(schema=prompt.reference["schema"])]}
+        place["format"] = [FORMAT.format(format=self._tagged("one SQLite query"))]
+        for fact in place.keys() & restated.keys():
+            place[fact] = []
+        place["end"] = []
+        for reward, text in information.items():
+            stated = [fact for fact in _facts(self.replay[reward]) if fact in place]
+            place[stated[0] if stated else "end"].append(text)
+        return self._compose(prompt, place["schema"] + place["format"], place["end"])
+
+    def _compose(self, prompt: Prompt, before: Sequence[str], after: Sequence[str]) -> Prompt:
+        """`prompt` from its question and what stands before and after it."""
+        hint = prompt.reference["evidence"]
+        asked = [*([f"Hint: {hint}"] if hint else []), f"Question: {prompt.reference['question']}"]
+        # What comes last is shared least: all before it begins like the prompt as it was asked.
+        body = "\n".join([*before, *asked, *after])
         if self.style == "text":
             text = "\n".join(part for part in (self.instruction, body, "Answer:\n") if part)
             return Prompt(prompt.id, prompt.task, text=text, reference=prompt.reference)
@@ -205,7 +238,7 @@ class Text2SQL:
             row = Row(example.schema.db_id, example.question, example.sql)
             prompt = self.compose(row, self.describe(example.schema), id=f"{self.name}/synthetic/{number}")
             if generator.random() < 0.4:
-                told = self.information(prompt)
+                told = self.information(prompt, {})
                 left_out = generator.choice([None, *told])
                 prompt = self.render(prompt, {key: text for key, text in told.items() if key != left_out})
             yield prompt, self.target(prompt)
@@ -227,6 +260,11 @@ class Text2SQL:
             for prompt, text in zip(prompts, texts, strict=True)
         ]
         return self._verifier.check_many(jobs)
+
+    def parts(self, text: str) -> list[Span]:
+        """What the characters of a response are: tags, keywords, tables, columns, values, operators."""
+        opening, closing = self.tags
+        return parts(text, (opening, closing))
 
     def close(self) -> None:
         """Stop the worker processes; verifying again would start new ones."""
@@ -264,3 +302,8 @@ class Text2SQL:
 
     def _tagged(self, sql: str) -> str:
         return f"{self.tags[0]}{sql}{self.tags[1]}"
+
+
+def _facts(wording: str) -> list[str]:
+    """The names in braces."""
+    return [name for _, name, _, _ in Formatter().parse(wording) if name is not None]

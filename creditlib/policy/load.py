@@ -42,6 +42,12 @@ class Policy:
         return hasattr(self.model, "peft_config")
 
 
+def context_length(model: Any) -> int | None:
+    """Most tokens in a sequence; None where the model has no limit."""
+    found: int | None = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return found
+
+
 def load_policy(config: ModelConfig) -> Policy:
     """Load the policy that `config` describes, in training shape: adapters attached, parameters' gradients
     set.

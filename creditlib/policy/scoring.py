@@ -17,7 +17,7 @@ from torch import Tensor
 from creditlib.policy.attention import UnsupportedAttentionError
 from creditlib.policy.head import Head, selected_logps
 from creditlib.policy.modes import evaluating
-from creditlib.policy.tree import Packed, PrefixTree, attention_bias, pack, pad
+from creditlib.policy.tree import Packed, PrefixTree, attention_bias, pack, pad, run_levels
 from creditlib.policy.tree_attention import pack_blocks, tree_attending
 from creditlib.types import CreditlibError, Rollout
 
@@ -138,6 +138,24 @@ class Scorer:
                 out_BT = out_BT.to(logps_RT.dtype)
                 out_BT[torch.tensor(rows, device=self.device)] = logps_RT
         return out_BT
+
+    @torch.no_grad()
+    def hidden_states(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, list[np.ndarray]]:
+        """Last hidden states of all tokens, (L, D), and for each sequence where in them its tokens are.
+
+        Without gradient, in the model's present mode. Equal beginnings are one where the packing is a tree.
+        """
+        if self.packing == "padded":
+            packed = pad(sequences, self.device)
+            paths = [
+                offset + np.arange(len(sequence))
+                for offset, sequence in zip(packed.row_offsets, sequences, strict=True)
+            ]
+            return self.hidden(packed).flatten(0, 1), paths
+        tree = PrefixTree.build(sequences, min_shared=_MIN_SHARED)
+        if self.blocks:
+            return self.hidden(pack_blocks(tree, self.device))[0], list(tree.paths)
+        return run_levels(self.backbone, [tree], self.device)[0], list(tree.paths)
 
     def hidden(self, packed: Packed) -> Tensor:
         """(R, L, D) last hidden states."""

@@ -15,11 +15,11 @@ from transformers import PreTrainedModel
 from creditlib.policy.adapters import merged_adapters
 from creditlib.policy.cpu import packed_linears
 from creditlib.policy.modes import evaluating
+from creditlib.policy.streams import stream_key
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.prefix import PAD, Prefix, RepeatedPrefix
 from creditlib.rollout.sampling import Sampler
 from creditlib.rollout.shared import SharedPrefix, supports_shared_prefix
-from creditlib.rollout.streams import stream_key
 from creditlib.types import CreditlibError, Finish, Prompt, Rollout
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from creditlib.rollout.streams import exponentials
+from creditlib.policy.streams import exponentials
 from creditlib.types import CreditlibError
 
 

@@ -27,7 +27,7 @@ from creditlib.types import CreditlibError
 CHECKSUMS = "checksums.json"  # CRC-32 of every other file of a checkpoint
 
 # Settings that may differ when a run is resumed: they change what is shown and kept, not what is computed.
-FREE_TO_CHANGE = ("log", "trainer.checkpoint_every", "trainer.keep_checkpoints", "run")
+FREE_TO_CHANGE = ("ledger", "log", "trainer.checkpoint_every", "trainer.keep_checkpoints", "run")
 
 
 class CheckpointError(CreditlibError):

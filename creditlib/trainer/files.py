@@ -13,16 +13,16 @@ from typing import Any
 from creditlib.types import CreditlibError
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """The whole text or the former file, never half of one.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """The whole content (text as UTF-8) or the former file, never half of one.
 
     Raises:
         CreditlibError: the disk is full or gone.
     """
     scratch = path.with_name(f".{path.name}.new")
     try:
-        with open(scratch, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(scratch, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, path)

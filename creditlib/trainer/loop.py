@@ -13,9 +13,12 @@ from torch import Tensor
 
 from creditlib import registry
 from creditlib.config import RunConfig
-from creditlib.policy.load import Policy, adapter_off, reference_model
+from creditlib.credit.controls import Controlled
+from creditlib.policy.load import Policy, adapter_off, context_length, reference_model
 from creditlib.policy.loss import PolicyLoss
+from creditlib.policy.replay import SamplingPolicy
 from creditlib.policy.scoring import Scorer
+from creditlib.rollout.encode import PromptEncoder
 from creditlib.trainer.batch import credit_metrics, whiten_over_processes
 from creditlib.trainer.checkpoint import (
     CheckpointError,
@@ -26,9 +29,11 @@ from creditlib.trainer.checkpoint import (
     restore_random_state,
 )
 from creditlib.trainer.collect import Collector
+from creditlib.trainer.contexts import TaskContexts
 from creditlib.trainer.evaluation import Evaluator, load_answers, paired_change, save_answers, summarise
 from creditlib.trainer.files import write_json
 from creditlib.trainer.interrupt import interruptible
+from creditlib.trainer.ledger import Ledger, spread_steps
 from creditlib.trainer.metrics import MetricsLog, Stopwatch
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.trainer.processes import Processes
@@ -40,7 +45,9 @@ from creditlib.types import (
     Advantages,
     CreditlibError,
     CreditStrategy,
+    Dissects,
     Prompt,
+    ReplayTask,
     RewardTable,
     Rollout,
     RolloutEngine,
@@ -48,7 +55,7 @@ from creditlib.types import (
     Task,
 )
 
-PROVIDED = frozenset({"policy"})  # what a credit strategy's context can hold
+PROVIDED = frozenset({"policy", "contexts"})  # what a credit strategy's context can hold
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,8 @@ class Context:
     advantages: Advantages
     step: int
     total_steps: int
-    policy: Scorer | None
+    policy: SamplingPolicy | None
+    contexts: TaskContexts | None
 
 
 class Trainer:
@@ -102,6 +110,8 @@ class Trainer:
         self.strategy: CreditStrategy = registry.build(
             "credit", config.credit.name, **config.credit.hyperparameters
         )
+        if config.credit.control:
+            self.strategy = Controlled(self.strategy, config.credit.control, config.seed)
         self.loss: PolicyLoss = registry.build("loss", config.loss.name, **config.loss.hyperparameters)
         self._check_parts()
         self.prompts = PromptStream(training_prompts(task) if prompts is None else prompts, config.seed)
@@ -122,7 +132,20 @@ class Trainer:
             self.scorer, self.loss, self.optimizer, self.settings, self.processes, display.say
         )
         self.log = MetricsLog(directory.path / "metrics.jsonl") if directory else None
+        self.ledger = self._ledger()
         self.resumed_from: list[int] = []
+
+    def _ledger(self) -> Ledger | None:
+        if not self.directory or not self.config.ledger.steps:
+            return None
+        return Ledger(
+            self.directory.path,
+            self.task.reward_names,
+            self.policy.tokenizer,
+            steps=spread_steps(self.settings.steps, self.config.ledger.steps),
+            responses=self.config.ledger.responses,
+            say=self.display.say,
+        )
 
     def _check_parts(self) -> None:
         """What cannot be known before the task is there."""
@@ -131,6 +154,12 @@ class Trainer:
                 f"credit={self.config.credit.name} needs {', '.join(sorted(unmet))}, but a run provides "
                 f"{', '.join(sorted(PROVIDED))} alone: choose another credit strategy "
                 "(python -m creditlib.registry lists them)"
+            )
+        if "contexts" in self.strategy.needs and not isinstance(self.task, ReplayTask):
+            raise CreditlibError(
+                f"credit={self.config.credit.name} tells the policy what the verifiers know, but task "
+                f"{self.task.name} has no methods `information` and `render` to word it (see "
+                "creditlib.types.ReplayTask): add them, or choose credit=uniform"
             )
         names = self.task.reward_names
         weights = getattr(self.rule, "weights", None)  # a rule may well have none
@@ -151,9 +180,7 @@ class Trainer:
             scores = self._score(rollout)
         with watch("credit"):
             advantages = batch.advantages(self.rule, rollout.ids_BT.device)
-            policy = self.scorer if "policy" in self.strategy.needs else None
-            context = Context(rollout, table, scores, advantages, step, self.settings.steps, policy)
-            credit = self.strategy.assign(context)
+            credit = self.strategy.assign(self._context(step, rollout, table, scores, advantages))
             active_B = self._active(rollout, table)
             counted_BT = rollout.mask_BT & active_B[:, None]
             advantages_BT = credit.advantages_BT
@@ -161,15 +188,33 @@ class Trainer:
                 advantages_BT = whiten_over_processes(advantages_BT, counted_BT, self.processes)
         with watch("update"):
             metrics = self.updater.run(step, Lesson(rollout, scores, advantages_BT, active_B), batch)
+        if self.ledger and self.ledger.due(step):
+            parts = self.task.parts if isinstance(self.task, Dissects) else None
+            self.ledger.write(step, rollout, table, advantages, credit, scores, advantages_BT, parts)
         self._show(step, rollout, table, advantages_BT)
         metrics |= batch.metrics() | credit_metrics(credit, advantages_BT, counted_BT, self.processes)
         return metrics | {"prompts_drawn": float(collected.drawn)} | watch.metrics()
+
+    def _context(
+        self, step: int, rollout: Rollout, table: RewardTable, scores: Scores, advantages: Advantages
+    ) -> Context:
+        """What the strategy needs, and nothing that costs and is not asked for."""
+        needs = self.strategy.needs
+        policy = contexts = None
+        if "policy" in needs:
+            policy = SamplingPolicy(self.scorer, self.settings.micro_batch)
+        if "contexts" in needs:
+            assert isinstance(self.task, ReplayTask)  # _check_parts has seen to it
+            encoder = PromptEncoder(self.policy.tokenizer, self.config.prompt.style)
+            limit = context_length(self.policy.model)
+            contexts = TaskContexts(rollout, table, self.task, encoder, limit)
+        return Context(rollout, table, scores, advantages, step, self.settings.steps, policy, contexts)
 
     def _score(self, rollout: Rollout) -> Scores:
         """Old and reference log-probs, where something needs them."""
         updates = self.settings.epochs * self.settings.minibatches
         old_BT = ref_BT = None
-        if self.loss.needs_old(updates) or self.loss.needs_correction or "policy" in self.strategy.needs:
+        if self.loss.needs_old(updates) or self.loss.needs_correction:
             old_BT = self._logps(self.scorer, rollout)
         if self.loss.needs_reference and self.reference is not None:
             ref_BT = self._logps(self.reference, rollout)
@@ -285,6 +330,8 @@ class Trainer:
         if self.directory and self.log:
             step = self.directory.newest_whole(self.display.say)
             self.log.rewind(-1 if step is None else step)
+            if self.ledger:
+                self.ledger.rewind(-1 if step is None else step)
             summary = self.directory.read_summary()
             self.resumed_from = list(summary.get("resumed_from", []))
             if summary or step is not None:

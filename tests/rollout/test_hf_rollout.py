@@ -11,10 +11,10 @@ import torch
 from peft import LoraConfig, get_peft_model
 from torch import Tensor
 
+from creditlib.policy.streams import exponentials, stream_key
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.hf import HFRollout
 from creditlib.rollout.prefix import RepeatedPrefix
-from creditlib.rollout.streams import exponentials, stream_key
 from creditlib.types import CreditlibError, Prompt, Rollout, RolloutEngine
 
 LENGTHS = (3, 11, 2, 30)

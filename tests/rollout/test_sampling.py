@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from creditlib.policy.streams import stream_key
 from creditlib.rollout.sampling import Sampler
-from creditlib.rollout.streams import stream_key
 from creditlib.types import CreditlibError
 
 

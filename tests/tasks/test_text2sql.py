@@ -95,7 +95,7 @@ def test_a_limit_takes_prompts_of_all_databases_and_keeps_their_ids() -> None:
 def test_the_prompt_as_asked_is_the_replay_that_lacks_the_reference() -> None:
     task = Text2SQL()
     prompt = task.prompts("new_databases")[0]
-    told = task.information(prompt)
+    told = task.information(prompt, {})
     assert set(told) == set(REWARDS)
     del told["execution"]
     assert task.render(prompt, told) == prompt
@@ -105,7 +105,7 @@ def test_the_prompt_as_asked_is_the_replay_that_lacks_the_reference() -> None:
 def test_what_is_left_out_is_gone(style: Any) -> None:
     task = Text2SQL(style=style)
     prompt = task.prompts("train")[7]
-    told = task.information(prompt)
+    told = task.information(prompt, {})
     every = _body(task.render(prompt, told))
     for reward, text in told.items():
         assert every.count(text) == 1

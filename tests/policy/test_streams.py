@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from creditlib.rollout.streams import exponentials, splitmix64, stream_key
+from creditlib.policy.streams import exponentials, splitmix64, stream_key
 
 # First outputs of the reference implementation (prng.di.unimi.it/splitmix64.c).
 REFERENCE = {

@@ -1,0 +1,125 @@
+"""Do token-level weights help? The embedded policy on text-to-SQL under several credit strategies and seeds.
+
+    python -m benchmarks.learning                                   # 5 seeds, every arm
+    python -m benchmarks.learning --seeds 3 --arms gdpo,mrtpo trainer.steps=60
+
+Every arm has the same rollouts: steps, prompts, responses. Arguments after the options go to
+`python -m creditlib.train`. Runs lie in runs/learning/<arm>-seed<n>; a finished one is not run again, so that
+more seeds or arms can be added later. The table compares each arm with GDPO on the same questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from creditlib.trainer.evaluation import Answer, load_answers
+from creditlib.trainer.metrics import MetricsLog, mean_interval
+
+ARMS = {
+    "grpo": "credit=uniform advantage=grpo",
+    "gdpo": "credit=uniform advantage=gdpo",
+    "mrtpo": "credit=mrtpo advantage=gdpo",
+    "mrtpo-25": "credit=mrtpo credit.beta=0.25 advantage=gdpo",
+    "mrtpo-75": "credit=mrtpo credit.beta=0.75 advantage=gdpo",
+    "joint": "credit=mrtpo credit.replay=joint advantage=gdpo",
+    "shuffled": "credit=mrtpo credit.control=shuffled advantage=gdpo",
+}
+BASELINE = "gdpo"
+REWARD, GOAL = "format", 0.8  # steps until this reward is this high
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--arms", default=",".join(ARMS), help="with commas")
+    parser.add_argument("--folder", default="runs/learning")
+    options, overrides = parser.parse_known_args()
+    arms = options.arms.split(",")
+    if unknown := set(arms) - set(ARMS):
+        raise SystemExit(f"no such arm: {', '.join(sorted(unknown))}; there are {', '.join(ARMS)}")
+    folders = {
+        (arm, seed): Path(options.folder) / f"{arm}-seed{seed}"
+        for seed in range(options.seeds)
+        for arm in arms
+    }
+    for (arm, seed), folder in folders.items():
+        command = [
+            "-m",
+            "creditlib.train",
+            *ARMS[arm].split(),
+            f"seed={seed}",
+            f"run.dir={folder}",
+            *overrides,
+        ]
+        subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+        print(f"{folder} is done", flush=True)
+    print(table(arms, options.seeds, folders))
+
+
+def table(arms: list[str], seeds: int, folders: dict[tuple[str, int], Path]) -> str:
+    """Held-out sampled accuracy of each arm, its difference from the baseline, and how soon it was there."""
+    lines = ["| arm | before | after | against gdpo | steps to format 0.8 |", "|---|---|---|---|---|"]
+    for arm in arms:
+        before, after = ([_accuracy(folders[arm, seed], which) for seed in range(seeds)] for which in (0, -1))
+        steps = [_steps_to_goal(folders[arm, seed]) for seed in range(seeds)]
+        difference = "" if arm == BASELINE or BASELINE not in arms else _difference(arm, seeds, folders)
+        lines.append(
+            f"| {arm} | {np.mean(before):.3f} | {np.mean(after):.3f} ({min(after):.3f} to {max(after):.3f}) "
+            f"| {difference} | {_show_steps(steps)} |"
+        )
+    return "\n".join(lines)
+
+
+def _answers(folder: Path, which: int) -> list[Answer]:
+    files = sorted((folder / "evaluations").glob("step-*.jsonl"))
+    return [answer for answer in load_answers(files[which]) if answer.mode == "sampled"]
+
+
+def _accuracy(folder: Path, which: int) -> float:
+    return float(np.mean([answer.rewards["execution"] for answer in _answers(folder, which)]))
+
+
+def _difference(arm: str, seeds: int, folders: dict[tuple[str, int], Path]) -> str:
+    """Paired: the same questions and seeds. The interval is over questions, each the mean of its seeds."""
+    by_seed: list[float] = []
+    by_question: dict[tuple[str, str], list[float]] = {}
+    for seed in range(seeds):
+        theirs = {(a.split, a.prompt): a.rewards["execution"] for a in _answers(folders[BASELINE, seed], -1)}
+        changes = {
+            (a.split, a.prompt): a.rewards["execution"] - theirs[a.split, a.prompt]
+            for a in _answers(folders[arm, seed], -1)
+        }
+        by_seed.append(float(np.mean(list(changes.values()))))
+        for key, change in changes.items():
+            by_question.setdefault(key, []).append(change)
+    mean, low, high = mean_interval([float(np.mean(own)) for own in by_question.values()])
+    better = sum(change > 0 for change in by_seed)
+    return f"{mean:+.3f} ({low:+.3f} to {high:+.3f}), better in {better} of {seeds} seeds"
+
+
+def _steps_to_goal(folder: Path) -> float:
+    """Steps before the mean over three steps is at the goal; NaN if never."""
+    rows = [row for row in MetricsLog(folder / "metrics.jsonl").rows() if row["phase"] == "train"]
+    values = [row[f"reward/{REWARD}"] for row in rows]
+    for step in range(len(values) - 2):
+        if np.mean(values[step : step + 3]) >= GOAL:
+            return float(step)
+    return math.nan
+
+
+def _show_steps(steps: list[float]) -> str:
+    reached = [step for step in steps if not math.isnan(step)]
+    missed = f", not in {len(steps) - len(reached)}" if len(reached) < len(steps) else ""
+    return f"{np.median(reached):.0f}{missed}" if reached else "never"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Controls: what is left of a strategy's gain when its weights no longer know which token they are for?
+
+They wrap any strategy (``credit.control=...``). The weights are made as ever, then replaced; everything else
+about the run stays the same. Their random numbers are their own, a function of (seed, step, prompt, sample,
+reward), so neither sampling nor the number of processes is touched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from creditlib.config import Control
+from creditlib.policy.streams import exponentials, stream_key
+from creditlib.types import CreditContext, CreditStrategy, Rollout, TokenCredit
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """A strategy whose weights are replaced after the fact.
+
+    Attributes:
+        strategy: makes the weights.
+        control: ``shuffled``: the same weights in random order within each response, another order for each
+            reward. ``random_band``: uniform between the least and the greatest of a response's weights, moved
+            to mean one within that band. ``uniform``: 1, and so the strategy's costs without its effect.
+        seed: the run's.
+    """
+
+    strategy: CreditStrategy
+    control: Control
+    seed: int
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.strategy.needs
+
+    def assign(self, context: CreditContext) -> TokenCredit:
+        """The strategy's credit with other weights of the same mean; what it adds is shuffled along."""
+        credit = self.strategy.assign(context)
+        mask_BT = context.rollout.mask_BT
+        weights_BKT = credit.weights_BKT.clone()
+        bonus_BT = None if credit.bonus_BT is None else credit.bonus_BT.clone()
+        for b, name in enumerate(_names(context.rollout)):
+            own_T = mask_BT[b].nonzero()[:, 0]
+            for k in range(weights_BKT.shape[1]):
+                draws_T = self._draws(context.step, name, k, len(own_T), mask_BT.device)
+                weights_BKT[b, k, own_T] = self._replace(weights_BKT[b, k, own_T], draws_T)
+            if bonus_BT is not None:
+                order_T = self._draws(context.step, name, -1, len(own_T), mask_BT.device).argsort()
+                bonus_BT[b, own_T] = bonus_BT[b, own_T][order_T]
+        return TokenCredit.combine(
+            context.advantages,
+            weights_BKT,
+            mask_BT,
+            bonus_BT=bonus_BT,
+            mean_one=credit.mean_one,
+            relevance_BKT=credit.relevance_BKT,
+            diagnostics=credit.diagnostics,
+        )
+
+    def _replace(self, weights_T: Tensor, draws_T: Tensor) -> Tensor:
+        if self.control == "uniform":
+            return torch.ones_like(weights_T)
+        if self.control == "shuffled":
+            return weights_T[draws_T.argsort()]
+        return random_band(weights_T, draws_T)
+
+    def _draws(
+        self, step: int, name: tuple[str, int], reward: int, count: int, device: torch.device
+    ) -> Tensor:
+        """`count` numbers uniform in (0, 1)."""
+        prompt, sample = name
+        key = stream_key(self.seed, step, f"control {reward} {prompt}", sample)
+        return torch.exp(-exponentials(torch.tensor([key], device=device), 0, count)[0])
+
+
+def random_band(weights_T: Tensor, draws_T: Tensor) -> Tensor:
+    """Weights between the least and the greatest of `weights_T`, at the places `draws_T` (in (0, 1)) of that
+    band, and then drawn towards one of its ends until their mean is that of `weights_T`.
+    """
+    if not len(weights_T):
+        return weights_T
+    low, high, mean = (x.double() for x in (weights_T.min(), weights_T.max(), weights_T.double().mean()))
+    random_T = low + (high - low) * draws_T.double()
+    end = low if random_T.mean() > mean else high
+    distance = random_T.mean() - end
+    if distance == 0:  # a band of no width
+        return weights_T
+    return (end + (random_T - end) * (mean - end) / distance).to(weights_T)
+
+
+def _names(rollout: Rollout) -> list[tuple[str, int]]:
+    """Each response's prompt and its number among the responses to it."""
+    seen: Counter[int] = Counter()
+    names = []
+    for group in rollout.group_B.tolist():
+        names.append((rollout.prompts[group].id, seen[group]))
+        seen[group] += 1
+    return names

@@ -1,0 +1,136 @@
+"""A policy's own responses after other prompts: how far do its next-token distributions move?
+
+All replays of a batch are one forest of equal token prefixes, so a prompt, what several contexts say alike
+and what several responses begin with are each computed once. Hidden states are kept and logits are not: the
+head runs over a few tokens at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from creditlib.policy.divergence import compare_rows, js, probabilities, top_k_js
+from creditlib.policy.head import CHUNK
+from creditlib.policy.modes import evaluating
+from creditlib.policy.scoring import Scorer
+from creditlib.types import Replay, Rollout
+
+Pair = tuple[Replay, Replay]
+
+
+@dataclass(frozen=True)
+class SamplingPolicy:
+    """The policy that sampled, as credit strategies see it (`creditlib.types.PolicyScorer`).
+
+    Attributes:
+        scorer: of the policy.
+        micro_batch: most responses scored at a time by `logps`.
+        tokens: about so many tokens of replays in one forward pass, each distinct prefix counted once.
+    """
+
+    scorer: Scorer
+    micro_batch: int | None = None
+    tokens: int = 16384
+
+    def logps(self, rollout: Rollout) -> Tensor:
+        """(B, T) float32 log-probs of the sampled tokens at the rollout's temperature, 0 outside the mask."""
+        return self.scorer.logps(rollout, self.micro_batch)
+
+    @torch.no_grad()
+    def divergences(
+        self, pairs: Sequence[Pair], *, temperature: float = 1.0, top_k: int | None = None
+    ) -> list[Tensor]:
+        """Jensen-Shannon divergence of the two replays' next-token distributions at each token, (T,) float32
+        a pair, in nats (see `creditlib.types.PolicyScorer`).
+        """
+        found: list[Tensor] = [torch.empty(0)] * len(pairs)
+        with evaluating(self.scorer.model):
+            for some in self._batches(pairs):
+                replays = list(dict.fromkeys(replay for index in some for replay in pairs[index]))
+                number = {replay: n for n, replay in enumerate(replays)}
+                hidden_LD, before = self._hidden(replays)
+                left, right = ([before[number[pairs[index][side]]] for index in some] for side in (0, 1))
+                together = self._compare(hidden_LD, hidden_LD, left, right, temperature, top_k)
+                for index, divergence_T in zip(some, together, strict=True):
+                    found[index] = divergence_T
+        return found
+
+    @torch.no_grad()
+    def noise(self, replays: Sequence[Replay], *, temperature: float = 1.0) -> list[Tensor]:
+        """What `divergences` gives, by rounding alone, for two runs of the same replay: once among the others
+        and once on its own.
+        """
+        found: list[Tensor] = []
+        with evaluating(self.scorer.model):
+            among_LD, before = self._hidden(replays)
+            for replay, among in zip(replays, before, strict=True):
+                alone_LD, (alone,) = self._hidden([replay])
+                found += self._compare(among_LD, alone_LD, [among], [alone], temperature, None)
+        return found
+
+    def _hidden(self, replays: Sequence[Replay]) -> tuple[Tensor, list[np.ndarray]]:
+        """Hidden states, and for each replay the indices of those that predict its response."""
+        hidden_LD, paths = self.scorer.hidden_states([(*context, *response) for context, response in replays])
+        return hidden_LD, [
+            path[len(context) - 1 : -1] for (context, _), path in zip(replays, paths, strict=True)
+        ]
+
+    def _compare(
+        self,
+        p_LD: Tensor,
+        q_LD: Tensor,
+        left: Sequence[np.ndarray],
+        right: Sequence[np.ndarray],
+        temperature: float,
+        top_k: int | None,
+    ) -> list[Tensor]:
+        """Divergences between rows `left` of `p_LD` and `right` of `q_LD`, in pieces as those come."""
+        wanted_M2 = np.stack([np.concatenate(left), np.concatenate(right)], 1)
+        # Responses with the same beginning ask the same, and a row on the left is compared with several.
+        pairs_U2, place_M = np.unique(wanted_M2, axis=0, return_inverse=True)
+        divergence = js if top_k is None else top_k_js(top_k)
+        pieces: list[Tensor] = []
+        for start in range(0, len(pairs_U2), CHUNK):
+            p_U, q_U = pairs_U2[start : start + CHUNK].T
+            p_MV, p_T = self._distributions(p_LD, p_U, temperature)
+            q_MV, q_T = self._distributions(q_LD, q_U, temperature)
+            pieces.append(compare_rows(divergence, p_MV, p_T, q_MV, q_T).float().cpu())
+        all_M = torch.cat(pieces)[torch.from_numpy(place_M.reshape(-1))]
+        return list(all_M.split([len(part) for part in left]))
+
+    def _distributions(
+        self, hidden_LD: Tensor, rows: np.ndarray, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        """Next-token probabilities at the distinct `rows`, and where each of `rows` is among them."""
+        distinct, place = np.unique(rows, return_inverse=True)
+        device = hidden_LD.device
+        logits_MV = self.scorer.head(hidden_LD[torch.from_numpy(distinct).to(device)])
+        if temperature != 1.0:
+            logits_MV = logits_MV / temperature
+        return probabilities(logits_MV), torch.from_numpy(place.reshape(-1)).to(device)
+
+    def _batches(self, pairs: Sequence[Pair]) -> Iterator[list[int]]:
+        """Indices of pairs, similar contexts together, in batches of about `tokens` tokens."""
+        order = sorted(range(len(pairs)), key=lambda index: (pairs[index][0].context, index))
+        batch: list[int] = []
+        contexts: set[tuple[int, ...]] = set()
+        replays: set[Replay] = set()
+        size = 0
+        for index in order:
+            new = [replay for replay in pairs[index] if replay not in replays]
+            more = sum(len(replay.response) for replay in new)
+            more += sum(len(context) for context in {replay.context for replay in new} - contexts)
+            if batch and size + more > self.tokens:
+                yield batch
+                batch, contexts, replays, size = [], set(), set(), 0
+            batch.append(index)
+            contexts.update(replay.context for replay in pairs[index])
+            replays.update(pairs[index])
+            size += more
+        if batch:
+            yield batch

@@ -1,0 +1,154 @@
+"""MRTPO within a run: strength zero is GDPO, controls keep what they keep, unfit tasks are told at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from creditlib.trainer.contexts import TaskContexts
+from creditlib.types import Check, CreditlibError, Prompt, Replay, ReplayTask, Rollout
+from tasks.simple import SimpleTask
+from tests.trainer import world
+
+
+class Informed(world.Words):
+    """Tells words of its own for two of its rewards; the third has nothing to tell."""
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        found = {"even": "w4 w6", "short": f"w{3 + len(prompt.id) % 40} w50 w51"}
+        return {name: text for name, text in found.items() if checks[name].score == checks[name].score}
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        return dataclasses.replace(prompt, text=" ".join([prompt.text or "", *information.values()]))
+
+
+def run_of(folder: Path | None = None, **settings: Any) -> world.Trainer:
+    return world.trainer(world.config(**settings), world.policy(), task=Informed())
+
+
+SETTINGS = {"trainer__minibatches": 2, "trainer__epochs": 2}
+
+
+def test_strength_zero_makes_the_updates_of_gdpo_bit_for_bit() -> None:
+    (uniform, plain), (mrtpo, metrics) = (
+        world.updates_of(run_of(**settings, **SETTINGS), 2)
+        for settings in ({"credit": "uniform"}, {"credit": "mrtpo", "credit__beta": 0.0})
+    )
+    assert len(uniform) == len(mrtpo) == 8
+    assert all(torch.equal(one, other) for one, other in zip(uniform, mrtpo, strict=True))
+    for one, other in zip(plain, metrics, strict=True):
+        assert one == {key: value for key, value in other.items() if key in one}
+        assert other["credit/replayed/even"] > 0
+
+
+def test_weights_change_the_updates_and_are_reported() -> None:
+    (uniform, _), (mrtpo, (metrics,)) = (
+        world.updates_of(run_of(credit=name, **SETTINGS)) for name in ("uniform", "mrtpo")
+    )
+    assert not torch.equal(uniform[0], mrtpo[0])
+    assert metrics["credit/distance/even"] > 1e-3 > metrics["credit/floor"]
+    assert metrics["credit/ess"] < 1 < metrics["credit/max_weight"]
+    assert metrics["credit/no_information/rare"] > 0 == metrics["credit/replayed/rare"]
+
+
+@pytest.mark.parametrize("micro_batch", [1, 3])
+def test_micro_batches_change_nothing(micro_batch: int) -> None:
+    (whole, _), (pieces, _) = (
+        world.updates_of(run_of(credit="mrtpo", trainer__micro_batch=size)) for size in (None, micro_batch)
+    )
+    assert world.relative(pieces[0], whole[0]) < 1e-10
+
+
+def test_the_control_that_is_uniform_is_gdpo_and_the_shuffled_one_is_neither() -> None:
+    updates = {
+        control: world.updates_of(run_of(credit="mrtpo", credit__control=control))[0][0]
+        for control in (None, "uniform", "shuffled", "random_band")
+    }
+    gdpo = world.updates_of(run_of(credit="uniform"))[0][0]
+    assert torch.equal(updates["uniform"], gdpo)
+    for control in ("shuffled", "random_band"):
+        assert not torch.equal(updates[control], gdpo)
+        assert not torch.equal(updates[control], updates[None])
+
+
+def test_a_task_that_cannot_tell_is_refused_before_anything_runs() -> None:
+    with pytest.raises(CreditlibError, match=r"credit=mrtpo .*`information` and `render`"):
+        world.trainer(world.config(credit="mrtpo"), world.policy())
+
+
+def test_a_context_that_does_not_fit_is_counted_and_the_rest_goes_on() -> None:
+    policy = world.policy()
+    policy.model.config.max_position_embeddings = 12
+    run = world.trainer(world.config(credit="mrtpo"), policy, task=Informed())
+    metrics = run.step(1)
+    assert metrics["credit/overflow/even"] > 0
+    assert metrics["credit/replayed/even"] > 0
+
+
+def test_the_ledger_of_a_run(tmp_path: Path) -> None:
+    run = world.config(tmp_path / "run", credit="mrtpo", ledger={"steps": 2, "responses": 3})
+    with world.run_folder(run) as directory:
+        world.trainer(run, world.policy(), task=Informed(), directory=directory).run()
+    tokens = pq.read_table(tmp_path / "run" / "tokens.parquet")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "responses.jsonl").read_text().splitlines()]
+    assert sorted({row["step"] for row in rows}) == [1, 4] and len(rows) == 6
+    assert set(tokens["step"].to_pylist()) == {1, 4}
+    table = tokens.to_pydict()
+    for t in range(len(tokens)):
+        earned = sum(table[f"advantage/{name}"][t] for name in world.Words.reward_names)
+        offset = next(
+            row["offset"]
+            for row in rows
+            if (row["step"], row["prompt"], row["response"])
+            == (table["step"][t], table["prompt"][t], table["response"][t])
+        )
+        assert earned + offset == pytest.approx(table["advantage"][t], abs=1e-5)
+
+
+# ------------------------------------------------------------------ contexts
+
+
+def contexts(task: ReplayTask, rollout: Rollout, limit: int | None = None) -> TaskContexts:
+    from creditlib.rewards.table import build_table
+
+    encoder = world.PromptEncoder(world.tokenizer(), "text")
+    return TaskContexts(rollout, build_table(rollout, task), task, encoder, limit)
+
+
+def test_contexts_hold_what_is_told_and_the_response_as_sampled() -> None:
+    task = Informed()
+    rollout = world.Scripted().generate(task.prompts("train")[:2], samples=2, step=1)
+    found = contexts(task, rollout)
+    row = next(b for b in range(4) if found.informed(b))
+    assert found.informed(row) == {"even", "short"}
+    asked = rollout.prompt_ids[int(rollout.group_B[row])]
+    response = tuple(rollout.ids_BT[row][rollout.mask_BT[row]].tolist())
+    assert found.replay(row, frozenset()) == Replay(asked, response)
+    assert found.replay(row, frozenset({"even"})) == Replay((*asked, 4, 6), response)
+    short = contexts(task, rollout, limit=len(asked) + len(response))
+    assert short.replay(row, frozenset()) is not None
+    assert short.replay(row, frozenset({"even"})) is None
+
+
+def test_a_simple_task_tells_what_its_checks_know() -> None:
+    def reward(prompt: Prompt, response: str) -> Check:
+        return Check(1.0, info="Answer in one word.")
+
+    task = SimpleTask("mine", prompts=["Who?"], rewards={"short": reward, "plain": lambda prompt, text: 1.0})
+    assert isinstance(task, ReplayTask)
+    (prompt,) = task.prompts("train")
+    (checks,) = task.verify([prompt], ["x"])
+    told = task.information(prompt, checks)
+    assert told == {"short": "Answer in one word."}
+    assert task.render(prompt, {}) == prompt
+    rendered = task.render(prompt, told)
+    assert rendered.messages and rendered.messages[-1]["content"] == "Who?\nAnswer in one word."
+    text = task.render(Prompt("id", "mine", text="Who?"), told)
+    assert text.text == "Who?\nAnswer in one word."
