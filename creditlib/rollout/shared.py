@@ -15,6 +15,8 @@ from transformers.cache_utils import CacheLayerMixin, DynamicLayer
 from creditlib.policy.attention import PrefixKeyValues, UnsupportedAttentionError, shared_prefix_decoding
 from creditlib.rollout.prefix import PAD, RepeatedPrefix
 
+READ_TOKENS = 8192  # of prompts in one forward pass, whose activations are gone before the next
+
 
 class SharedPrefix:
     """Prompts read once. A response stores its own keys and values only, and attends to its prompt's where
@@ -157,10 +159,14 @@ class _OwnLayer(CacheLayerMixin):
 
 
 def _similar_lengths(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Indices of prompts worth padding to one length: at most 8 tokens and an eighth longer."""
+    """Indices of prompts worth padding to one length (at most 8 tokens and an eighth longer), in parts that
+    one forward pass can take.
+    """
     bucket: list[int] = []
     for index in sorted(range(len(prompts)), key=lambda n: len(prompts[n])):
-        if bucket and len(prompts[index]) > len(prompts[bucket[0]]) * 9 // 8 + 8:
+        length = len(prompts[index])
+        longer = bucket and length > len(prompts[bucket[0]]) * 9 // 8 + 8
+        if longer or (bucket and (len(bucket) + 1) * length > READ_TOKENS):
             yield bucket
             bucket = []
         bucket.append(index)

@@ -53,6 +53,20 @@ def test_equals_full_forwards(
     check_against_full_forwards(prefix_type, model, PROMPTS, groups)
 
 
+def test_prompts_are_read_in_parts_that_fit(
+    make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model("llama")
+    longest: list[int] = []
+    model.model.register_forward_pre_hook(
+        lambda module, args, inputs: longest.append(inputs["input_ids"].numel()), with_kwargs=True
+    )
+    monkeypatch.setattr("creditlib.rollout.shared.READ_TOKENS", 8)
+    prompts = [[7, 8, 9], [10, 11, 12], [13, 14, 15], [16, 17, 18], [19] * 30]
+    check_against_full_forwards(SharedPrefix, model, prompts, [0, 1, 2, 3, 4, 0])
+    assert longest[:3] == [6, 6, 30]  # two at a time; the long one does not fit, and is read alone
+
+
 @pytest.mark.parametrize("prefix_type", [RepeatedPrefix, SharedPrefix])
 def test_prompts_of_one_length(prefix_type: Any, make_model: Callable[..., Any]) -> None:
     check_against_full_forwards(

@@ -1,0 +1,110 @@
+"""Does a reward's distance lie where the reward is decided? MRTPO's replays on a policy's own responses.
+
+    CREDITLIB_DATA=... python -m benchmarks.localization task=spider model=smollm2 model.path=runs/sft-...
+    python -m benchmarks.localization                                # the embedded policy and sample
+
+Two questions of the paper's Table 4: how much of the format's distance lies on the tags, and, for queries
+that return something else than the reference, how much of execution's distance lies on the tokens that differ
+from it. Every response is replayed for every reward, whatever its advantage. Arguments are those of
+`python -m creditlib.train`.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+
+from creditlib import assemble, cli
+from creditlib.analysis.localization import Case, localization, render
+from creditlib.credit.mrtpo import NOISE_REPLAYS
+from creditlib.parts import build_task
+from creditlib.policy.cpu import fast_float32_matmul
+from creditlib.policy.load import context_length
+from creditlib.policy.replay import SamplingPolicy
+from creditlib.policy.scoring import Scorer
+from creditlib.rewards.table import build_table
+from creditlib.rollout.encode import PromptEncoder
+from creditlib.rollout.offsets import token_offsets, token_parts, tokens_in
+from creditlib.trainer.contexts import TaskContexts
+from creditlib.trainer.prompts import PromptStream
+from creditlib.types import Replay, Span
+from verifiers.sql.parts import difference
+from verifiers.sql.response import read_response
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--questions", type=int, default=64)
+    parser.add_argument("--samples", type=int, default=4, help="responses to each")
+    options, overrides = parser.parse_known_args()
+    assemble.quiet_libraries()
+    config = cli.compose(overrides)
+    with assemble.at_work(build_task(config.task)) as task:
+        policy = assemble.build_policy(config.model, config.seed)
+        encoder = assemble.build_encoder(policy, config.prompt)
+        engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
+        prompts = PromptStream(task.prompts("train"), config.seed).take(options.questions)
+        rollout = engine.generate(prompts, samples=options.samples, step=0)
+        table = build_table(rollout, task)
+    unlimited = PromptEncoder(policy.tokenizer, config.prompt.style)
+    contexts = TaskContexts(rollout, table, task, unlimited, context_length(policy.model))
+    cells: list[tuple[int, int]] = []
+    pairs: list[tuple[Replay, Replay]] = []
+    for b in range(len(rollout.texts)):
+        told = contexts.informed(b)
+        for k, name in enumerate(table.names):
+            one, other = contexts.replay(b, told), contexts.replay(b, told - {name})
+            if name in told and one is not None and other is not None:
+                cells.append((b, k))
+                pairs.append((one, other))
+    with fast_float32_matmul():
+        replayer = SamplingPolicy(Scorer(policy.model))
+        divergences = replayer.divergences(pairs)
+        some = [pairs[i][0] for i in range(0, len(pairs), -(-len(pairs) // (8 * NOISE_REPLAYS)))]
+        floor = torch.cat(replayer.noise(some)).sqrt().mean().item()
+        half = SamplingPolicy(Scorer(policy.model.to(torch.bfloat16)))
+        floor_half = torch.cat(half.noise(some)).sqrt().mean().item()
+
+    cases: list[Case] = []
+    differing: list[Case] = []
+    distances: dict[str, list[float]] = {name: [] for name in table.names}
+    for (b, k), divergence_T in zip(cells, divergences, strict=True):
+        name, check = table.names[k], table.checks[b][k]
+        distance_T = divergence_T.double().sqrt().numpy()
+        distances[name].append(float(distance_T.mean()))
+        if not distance_T.sum() > 0:
+            continue
+        text, length = rollout.texts[b], len(distance_T)
+        offsets = token_offsets(policy.tokenizer, rollout.ids_BT[b, :length].tolist(), text)
+        parts = token_parts(offsets, task.parts(text), len(text))
+        read_T = tokens_in(offsets, check.spans, len(text)) if check.spans else None
+        cases.append(Case(b, name, check.score == 1.0, distance_T, read_T, parts))
+        if name == "execution" and check.score == 0:
+            response = read_response(text, config.task["tags"])
+            gold = rollout.prompts[int(rollout.group_B[b])].reference["gold"]
+            spans = [
+                Span(response.start + s.start, response.start + s.end, s.part)
+                for s in difference(response.query, gold)
+            ]
+            where_T = tokens_in(offsets, spans, len(text))
+            differing.append(Case(b, "execution, differing tokens", False, distance_T, where_T, parts))
+
+    scores = ", ".join(f"{name} {table.scores_BK[:, k].nanmean():.3f}" for k, name in enumerate(table.names))
+    print(f"{len(rollout.texts)} responses to {len(prompts)} questions; {scores}")
+    print("mean distances: " + ", ".join(f"{name} {np.mean(own):.4f}" for name, own in distances.items()))
+    print(f"noise floor: {floor:.2e} in {config.model.dtype}, {floor_half:.2e} in bfloat16\n")
+    for row in localization(differing):
+        if row.outcome == "violated":
+            print(
+                f"{row.kind}, violated: {row.cases} cases, Dist. {row.distance:.1%}, Tok. {row.tokens:.1%}, "
+                f"ratio {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})\n"
+            )
+    print(render(cases))
+
+
+if __name__ == "__main__":
+    main()
