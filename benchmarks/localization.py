@@ -83,8 +83,8 @@ def main() -> None:
         parts = token_parts(offsets, task.parts(text), len(text))
         read_T = tokens_in(offsets, check.spans, len(text)) if check.spans else None
         cases.append(Case(b, name, check.score == 1.0, distance_T, read_T, parts))
-        if name == "execution" and check.score == 0:
-            response = read_response(text, config.task["tags"])
+        response = read_response(text, config.task["tags"])
+        if name == "execution" and check.score == 0 and response.query:
             gold = rollout.prompts[int(rollout.group_B[b])].reference["gold"]
             spans = [
                 Span(response.start + s.start, response.start + s.end, s.part)

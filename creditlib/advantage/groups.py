@@ -9,6 +9,7 @@ A rule sees one whole rollout. With several processes, gather the rewards first.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -61,10 +62,17 @@ def as_rewards(
     return scores_BK.double(), weights_K.to(scores_BK.device, torch.float64)
 
 
-def check_eps(eps: float) -> None:
-    """Raise unless `eps` is positive: it divides a batch that has no spread."""
-    if not eps > 0:
-        raise CreditlibError(f"advantage.eps must be positive, found {eps}")
+def check_settings(eps: float, weights: tuple[float, ...] | None) -> None:
+    """Raise unless `eps` is positive, as it divides a batch that has no spread, and weights are numbers."""
+    if not 0 < eps < math.inf:
+        raise CreditlibError(f"advantage.eps must be positive and finite, found {eps}")
+    if weights is not None and not all(map(math.isfinite, weights)):
+        raise CreditlibError(f"advantage.weights must be finite, found {list(weights)}")
+
+
+def float32_noise(scores_BK: Tensor) -> Tensor:
+    """What rounding to float32 may have made of equal scores; 0 where there is none."""
+    return torch.finfo(torch.float32).eps * scores_BK.abs().nan_to_num(0.0)
 
 
 def group_stats(

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from creditlib.advantage.groups import apply_norm, as_rewards, check_eps, group_stats
+from creditlib.advantage.groups import apply_norm, as_rewards, check_settings, group_stats
 from creditlib.types import Advantages, CreditlibError, Norm
 
 
@@ -43,7 +43,7 @@ class Grpo:
     norm: Norm = "none"
 
     def __post_init__(self) -> None:
-        check_eps(self.eps)
+        check_settings(self.eps, self.weights)
         if self.floor is not None and not self.floor > 0:
             raise CreditlibError(f"advantage.floor must be positive or null, found {self.floor}")
         if self.floor is not None and self.scale == "none":

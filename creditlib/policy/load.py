@@ -56,12 +56,12 @@ def load_policy(config: ModelConfig) -> Policy:
     adapter's own: a second adapter on top of it, or one of another shape, is not what anybody gets unasked.
 
     Raises:
-        CreditlibError: nothing loadable at the path; a LoRA target that matches no module; an adapter at the
-            path that is not the one that `config.lora` describes.
+        CreditlibError: a device that is not there; nothing loadable at the path; a LoRA target that matches
+            no module; an adapter at the path that is not the one that `config.lora` describes.
     """
+    device = _usable(pick_device(config.device))
     source = resolve(config)
     dtype = getattr(torch, config.dtype)
-    device = torch.device(pick_device(config.device))
     with _clear_errors(source):
         if _holds_adapter(source):
             _check_adapter(source, config)
@@ -126,6 +126,20 @@ def pick_device(name: str) -> str:
     if name != "auto":
         return name
     return f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
+
+
+def _usable(name: str) -> torch.device:
+    """The device, if tensors can be made there and read back (on `meta` they have no values).
+
+    Raises:
+        CreditlibError: they cannot.
+    """
+    try:
+        torch.empty(1, device=name).cpu()
+    except (RuntimeError, AssertionError, ImportError) as error:  # each backend has its own
+        reason = str(error).partition("\n")[0]
+        raise CreditlibError(f"model.device={name}: {reason}; use auto or cpu") from error
+    return torch.device(name)
 
 
 def reference_model(policy: Policy) -> Any:

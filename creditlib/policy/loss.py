@@ -96,7 +96,7 @@ class PolicyLoss(ABC):
             ``truncate`` holds it within [low, high], ``mask`` drops (weight 0) what lies outside. Masked
             tokens stay in the denominators.
         correction_low: lower bound of u; None: none.
-        correction_high: upper bound of u.
+        correction_high: upper bound of u; None: none.
         entropy_coef: weight of an entropy bonus, aggregated like the loss.
     """
 
@@ -107,17 +107,20 @@ class PolicyLoss(ABC):
     kl_unbiased: bool = False
     correction: Correction = "none"
     correction_low: float | None = None
-    correction_high: float = 2.0
+    correction_high: float | None = 2.0
     entropy_coef: float = 0.0
 
     log_ratio_max: ClassVar[float] = LOG_RATIO_LIMIT
 
     def __post_init__(self) -> None:
+        for setting, value in vars(self).items():
+            _require(not isinstance(value, float) or math.isfinite(value), setting, "finite", value)
         _require(self.kl_coef >= 0, "kl_coef", "at least 0", self.kl_coef)
         _require(self.entropy_coef >= 0, "entropy_coef", "at least 0", self.entropy_coef)
-        _require(self.correction_high > 0, "correction_high", "positive", self.correction_high)
+        high = math.inf if self.correction_high is None else self.correction_high
+        _require(high > 0, "correction_high", "null or positive", self.correction_high)
         if self.correction_low is not None:
-            within = 0 <= self.correction_low <= self.correction_high
+            within = 0 <= self.correction_low <= high
             _require(within, "correction_low", "null or within [0, correction_high]", self.correction_low)
         if self.aggregation == "seq-mean-token-sum-norm":
             expected = "the longest response, such as rollout.max_tokens, with seq-mean-token-sum-norm"
@@ -165,10 +168,10 @@ class PolicyLoss(ABC):
         if self.correction in ("sequence_truncate", "sequence_mask"):
             log_BT = log_BT.sum(1, keepdim=True).expand_as(log_BT)
         weights_BT = log_BT.exp()
-        low = self.correction_low or 0.0
+        held_BT = weights_BT.clamp(self.correction_low or 0.0, self.correction_high)
         if self.correction in ("token_truncate", "sequence_truncate"):
-            return weights_BT.clamp(low, self.correction_high)
-        return weights_BT.masked_fill((weights_BT < low) | (weights_BT > self.correction_high), 0.0)
+            return held_BT
+        return weights_BT.masked_fill(weights_BT != held_BT, 0.0)
 
     def token_loss(
         self,

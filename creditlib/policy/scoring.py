@@ -224,14 +224,20 @@ class Scorer:
         return None
 
     def _blocks_agree(self) -> bool:
-        """Whether attention block by block gives this model's numbers."""
-        dropout = getattr(self.backbone.config.get_text_config(), "attention_dropout", False)
-        if self.device.type != "cpu" or dropout:
+        """Whether attention block by block gives this model's numbers, and goes on doing so in training."""
+        # What is checkpointed is computed again in the backward pass, when the model's own attention is back.
+        if self.device.type != "cpu" or getattr(self.backbone, "is_gradient_checkpointing", False):
             return False
+        training = self.model.training
         try:
-            return self._difference(lambda tree: pack_blocks(tree, self.device)) <= self._tolerance
-        except UnsupportedAttentionError:
+            agree = self._difference(lambda tree: pack_blocks(tree, self.device)) <= self._tolerance
+            self.model.train()  # dropout within attention shows only now
+            self._difference(lambda tree: pack_blocks(tree, self.device))
+        except (UnsupportedAttentionError, TypeError, ValueError, RuntimeError):
             return False
+        finally:
+            self.model.train(training)
+        return agree
 
     @property
     def _tolerance(self) -> float:

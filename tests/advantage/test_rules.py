@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from creditlib import registry
 from creditlib.advantage.gdpo import Gdpo
 from creditlib.advantage.groups import apply_norm
 from creditlib.advantage.grpo import Grpo
@@ -286,3 +287,19 @@ def test_impossible_floor() -> None:
         Grpo(floor=0.0)
     with pytest.raises(CreditlibError, match="scale=none"):
         Grpo(floor=1.0, scale="none")
+
+
+@pytest.mark.parametrize("name", ["grpo", "gdpo"])
+def test_rounding_of_a_constant_reward_is_no_spread(name: str) -> None:
+    """One float32 step within a group would be blown up to an advantage of 1 where all else is flat."""
+    scores_BK = torch.tensor([[0.3, 0.5], [0.3, 0.5], [0.3, 0.5], [0.3, 0.5]])
+    scores_BK[1, 0] = torch.nextafter(scores_BK[1, 0], torch.tensor(1.0))
+    advantages = registry.build("advantage", name)(scores_BK, torch.zeros(4, dtype=torch.long))
+    assert advantages.total_B.abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("name", ["grpo", "gdpo"])
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_weights_must_be_numbers(name: str, weight: float) -> None:
+    with pytest.raises(CreditlibError, match="weights must be finite"):
+        registry.build("advantage", name, weights=(1.0, weight))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import Tensor
 
 from creditlib.policy.head import Head, selected_logps
@@ -175,3 +176,52 @@ def test_logps_leaves_training_mode_and_gradients_alone(make_model) -> None:
     assert model.training and not logps.requires_grad
     with torch.no_grad():
         torch.testing.assert_close(logps, dense(model.eval(), rollout)[0], rtol=1e-9, atol=1e-9)
+
+
+def special(kind: str) -> Any:
+    """Models whose attention cannot run block by block."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 61, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    if kind == "dropout under another name":
+        config = transformers.GPT2Config(vocab_size=61, n_embd=32, n_layer=2, n_head=4, n_positions=64)
+        assert config.attn_pdrop > 0
+    elif kind == "values of another width":
+        config = transformers.DeepseekV3Config(
+            **sizes, intermediate_size=48, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=8,
+            qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8, first_k_dense_replace=2,
+        )  # fmt: skip
+    else:
+        config = transformers.FalconConfig(**sizes, alibi=False, bos_token_id=1, eos_token_id=2)
+    return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+
+
+@pytest.mark.parametrize(
+    "kind", ["dropout under another name", "values of another width", "a mask that must be there"]
+)
+def test_attention_that_cannot_run_in_blocks_runs_under_the_mask(kind: str) -> None:
+    model = special(kind)
+    scorer = Scorer(model)
+    assert scorer.packing == "tree" and not scorer.blocks
+    assert not model.training
+    sequences, lengths, group = [[5, 6, 7, 8, 9], [5, 6, 7, 10], [11, 12, 13]], [2, 1, 2], [0, 0, 1]
+    have, want = (
+        s.forward_sequences(sequences, lengths, group, width=2)[0] for s in (scorer, Scorer(model, "padded"))
+    )
+    torch.testing.assert_close(have, want, rtol=1e-4, atol=1e-5)
+    model.train()
+    scorer.forward_sequences(sequences, lengths, group, width=2)[0].sum().backward()
+
+
+def test_gradient_checkpointing_gives_the_same_gradients(make_model) -> None:
+    sequences, lengths, group = [[5, 6, 7, 8, 9], [5, 6, 7, 10], [11, 12, 13]], [2, 1, 2], [0, 0, 1]
+    gradients = []
+    for checkpointing in (False, True):
+        model = make_model("llama")
+        if checkpointing:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        scorer = Scorer(model)
+        assert scorer.packing == "tree" and scorer.blocks is not checkpointing
+        model.train()
+        scorer.forward_sequences(sequences, lengths, group, width=2)[0].sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-11)

@@ -119,6 +119,9 @@ def test_spans_mark_what_the_engine_complains_about(
         ("SELECT name FROM singer ORDER BY country LIMIT 2", ("data:order_tie",)),
         ("SELECT name FROM singer ORDER BY country", ("data:order_tie",)),
         ("SELECT name FROM singer ORDER BY name;", ()),
+        ('SELECT name FROM singer WHERE country = "France" ORDER BY name', ()),
+        ('SELECT "yes", id FROM singer', ("data:gold_quotes",)),
+        ('SELECT id FROM singer WHERE "abc" = "abd"', ("data:empty_gold", "data:gold_quotes")),
         ("SELECT nme FROM singer", ("data:gold_fails",)),
         ("SELECT random()", ("data:gold_fails",)),
         ("", ("data:gold_fails",)),
@@ -329,3 +332,23 @@ def test_wrong_settings(arguments: dict[str, object], message: str) -> None:
         SqlVerifier(**arguments)  # type: ignore[arg-type]
     with pytest.raises(CreditlibError, match="rows must be positive"):
         Limits(rows=0)
+
+
+@pytest.mark.parametrize("gold", ['SELECT "yes" FROM singer', 'SELECT id FROM singer WHERE "abc" = "abc"'])
+def test_a_prediction_may_quote_as_its_gold_does(verifier: SqlVerifier, database: str, gold: str) -> None:
+    assert {name: c.score for name, c in judge(verifier, database, gold, gold).items()} == {
+        "format": 1,
+        "executable": 1,
+        "execution": 1,
+    }
+    # With any other gold an unknown name in quotes stays an error.
+    assert judge(verifier, database, gold, "SELECT 3")["executable"].score == 0
+
+
+def test_a_gold_larger_than_a_prediction_may_be_can_be_matched(database: str) -> None:
+    limits = Limits(megabytes=1, rows=2)
+    gold = "SELECT hex(zeroblob(600000)), id FROM singer"
+    with SqlVerifier(workers=1, limits=limits) as verifier:
+        assert judge(verifier, database, gold, gold)["execution"].score == 1
+        other = judge(verifier, database, gold, "SELECT 3")["execution"]
+        assert other.score == 0 and "too many to compare" in other.reason

@@ -8,6 +8,7 @@ Problems of the data, never the policy's fault:
     data:gold_timeout   the gold exceeds its own limits; execution is NaN
     data:gold_rows      the gold returns too many rows to compare; execution is NaN
     data:empty_gold     the gold returns no rows, so any empty result passes
+    data:gold_quotes    the gold runs only because an unknown name in double quotes passes for a text
     data:gold_tie       a tie under LIMIT decides what the gold returns
     data:order_tie      the gold's ORDER BY leaves the order of its rows open
 

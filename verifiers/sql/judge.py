@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from verifiers.sql.compare import Mode, Row, compare
@@ -23,6 +23,7 @@ class Gold:
     ordered: bool = False
     error: str | None = None
     flags: tuple[str, ...] = ()
+    lenient: bool = False  # runs only because SQLite takes an unknown name in double quotes for a text
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,15 @@ class Judge:
             if outcome.truncated:
                 error = f"it returns {outcome.total} rows, too many to compare"
                 return Gold(error=error, flags=("data:gold_rows",))
+            strict = strict_identifiers(query, tokenize(query))
+            lenient = strict != query and self._execute_gold(task.database, strict).error is not None
+            flags = ("data:gold_quotes",) if lenient else ()
             if not outcome.rows:
-                return Gold(pickle.dumps([]), ordered, flags=("data:empty_gold",))
-            flags = self._find_ties(task.database, query, outcome.columns, ordered)
+                return Gold(pickle.dumps([]), ordered, flags=("data:empty_gold", *flags), lenient=lenient)
+            flags += self._find_ties(task.database, query, outcome.columns, ordered)
         except DatabaseError as problem:
             return Gold(error=str(problem), flags=("data:database",))
-        return Gold(pickle.dumps(outcome.rows), ordered, flags=flags)
+        return Gold(pickle.dumps(outcome.rows), ordered, flags=flags, lenient=lenient)
 
     def _find_ties(self, database: str, query: str, columns: int, ordered: bool) -> tuple[str, ...]:
         """Flags of a gold whose result depends on how SQLite happens to break ties."""
@@ -104,10 +108,14 @@ class Judge:
     def _judge(self, task: Task) -> Verdict:
         gold_rows = _load_rows(task.gold.rows) if task.gold.error is None else []
         query = self._prepare(task.query)
-        query = strict_identifiers(query, tokenize(query))
+        if not task.gold.lenient:  # else what the gold may do, its prediction may
+            query = strict_identifiers(query, tokenize(query))
+        # A result as large as the gold's must be kept whole, or nothing could be equal to it.
         keep_rows = max(self._limits.rows, len(gold_rows) + 1)
+        megabytes = max(self._limits.megabytes, len(task.gold.rows) // 1_000_000 + 1)
+        limits = replace(self._limits, megabytes=megabytes)
         try:
-            outcome = self._sandbox.run(task.database, query, self._limits, keep_rows=keep_rows)
+            outcome = self._sandbox.run(task.database, query, limits, keep_rows=keep_rows)
         except DatabaseError as problem:
             reason = f"the database cannot be used: {problem}"
             return Verdict(None, reason, ("data:database",), None, reason, ("data:database",))
