@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -59,6 +60,11 @@ def test_modes_and_tags_of_check(database: str) -> None:
     tags = ("[SQL]", "[/SQL]")
     assert check(response, database=database, gold=gold, tags=tags)["execution"].score == 0
     assert check(response, database=database, gold=gold, tags=tags, mode="bird")["execution"].score == 1
+
+
+def test_semicolons_at_the_end(verifier: SqlVerifier, database: str) -> None:
+    checks = judge(verifier, database, "SELECT 3;; -- done", "SELECT 3 ; ;")
+    assert (checks["executable"].score, checks["execution"].score) == (1, 1)
 
 
 def test_the_rewards_are_separate(verifier: SqlVerifier, database: str) -> None:
@@ -345,10 +351,14 @@ def test_a_prediction_may_quote_as_its_gold_does(verifier: SqlVerifier, database
     assert judge(verifier, database, gold, "SELECT 3")["executable"].score == 0
 
 
-def test_a_gold_larger_than_a_prediction_may_be_can_be_matched(database: str) -> None:
-    limits = Limits(megabytes=1, rows=2)
-    gold = "SELECT hex(zeroblob(600000)), id FROM singer"
-    with SqlVerifier(workers=1, limits=limits) as verifier:
+def test_a_gold_larger_than_a_prediction_may_be_can_be_matched(tmp_path: Path) -> None:
+    database = make_database(tmp_path / "large.sqlite")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE text (id INTEGER, body TEXT)")
+        connection.executemany("INSERT INTO text VALUES (?, ?)", [(n, chr(65 + n) * 100_000) for n in range(24)])
+        connection.commit()
+    gold = "SELECT body FROM text"
+    with SqlVerifier(workers=1, limits=Limits(megabytes=1, rows=2)) as verifier:
         assert judge(verifier, database, gold, gold)["execution"].score == 1
         other = judge(verifier, database, gold, "SELECT 3")["execution"]
         assert other.score == 0 and "too many to compare" in other.reason
