@@ -10,8 +10,9 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet install 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: $(VENV)/.installed  ## install, then train the embedded model on the embedded text-to-SQL sample
-	$(VENV)/bin/python -m creditlib.train task=text2sql credit=uniform advantage=gdpo
+demo: $(VENV)/.installed  ## install, train the embedded model on the embedded text-to-SQL sample, make the report
+	$(VENV)/bin/python -m creditlib.train task=text2sql credit=uniform advantage=gdpo run.dir=runs/demo
+	$(VENV)/bin/python -m creditlib.report runs/demo --out runs/demo/report.html
 
 test: $(VENV)/.installed-dev  ## install with the development tools, then run the tests
 	$(VENV)/bin/python -m pytest

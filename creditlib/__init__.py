@@ -34,6 +34,14 @@ def run(
     """
     from creditlib.cli import compose
     from creditlib.config import RunConfig
+    from creditlib.parts import check_task
     from creditlib.train import train
 
+    if isinstance(task, str):
+        raise CreditlibError(
+            f"task={task!r}: expected a task of your own, ready made; choose one by name in the settings, as "
+            f'in run({{"task": {task!r}}})'
+        )
+    if task is not None:
+        check_task(task, f"task={task!r}")
     return train(config if isinstance(config, RunConfig) else compose(config, task), task)

@@ -100,6 +100,11 @@ def check_prompts(prompts: Sequence[Prompt], policy: Policy, encoder: PromptEnco
     if encoder.max_tokens is not None and (positions is None or encoder.max_tokens <= positions - response):
         _check_own_limit(prompts, lengths, encoder)
     elif positions is not None:
+        if response >= positions:
+            raise CreditlibError(
+                f"rollout.max_tokens={response} leaves no room for a prompt in the model's {positions} "
+                "positions: lower it or choose a model with more positions"
+            )
         why = f"which is what the model's {positions} positions leave beside rollout.max_tokens={response}"
         way = f"Lower rollout.max_tokens, {SHORTEN} or choose a model with more positions"
         check_lengths(prompts, lengths, positions - response, why, way)

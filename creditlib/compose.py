@@ -8,6 +8,7 @@ its nearest valid name.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -116,8 +117,13 @@ def compose_one(
     """Compose from Python: arguments, or a mapping such as ``{"task": "text2sql", "trainer.steps": 5}``.
 
     A text under a group's name chooses an option. A mapping is merged into its section, but replaces it where
-    it says which part it is for (has `name` or `_target_`); those in `sections` always replace.
+    it says which part it is for (has `name` or `_target_`); those in `sections` always replace. Values may be
+    tuples, paths, and numbers and arrays of numpy and torch.
+
+    Raises:
+        CreditlibError: As `compose_jobs`, and where `config` is neither.
     """
+    config = _overrides(config)
     folders = _folders(None)
     if isinstance(config, Mapping):
         request = Request()
@@ -132,6 +138,34 @@ def compose_one(
 
 
 # --------------------------------------------------------------------------- inside
+
+
+def _overrides(config: object) -> Sequence[str] | Mapping[str, Any]:
+    """What a caller in Python gave, if it is of the two kinds that `compose_one` takes, in plain values."""
+    if isinstance(config, Mapping):
+        if odd := [key for key in config if not isinstance(key, str)]:
+            raise CreditlibError(
+                f'expected the names of settings as keys, as in {{"trainer.steps": 5}}; found {odd[0]!r}'
+            )
+        return {key: _plain(value) for key, value in config.items()}
+    one_text = isinstance(config, str | bytes)
+    if one_text or not isinstance(config, Sequence) or not all(isinstance(item, str) for item in config):
+        raise CreditlibError(
+            'expected settings as a list of texts, ["task=text2sql", "trainer.steps=5"], or as a mapping, '
+            f'{{"task": "text2sql", "trainer.steps": 5}}; found {config!r}'
+        )
+    return config
+
+
+def _plain(value: Any) -> Any:
+    """`value` as YAML could hold it."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.tolist() if hasattr(value, "tolist") else value  # numbers and arrays of numpy and torch
 
 
 def _folders(extra: str | None) -> list[Path]:

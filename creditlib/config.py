@@ -22,12 +22,15 @@ from creditlib.types import CreditlibError
 SectionT = TypeVar("SectionT", bound=BaseModel)
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]  # what torch takes
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, le=1)]
+Folder = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Named(BaseModel):
@@ -55,7 +58,7 @@ class CreditConfig(Named):
 class LoraConfig(Section):
     r: Count = 16
     alpha: Count = 32
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dropout: BelowOne = 0.0
     targets: str | list[str] = "all-linear"  # peft's target_modules
 
 
@@ -102,7 +105,7 @@ class TrainerConfig(Section):
     learning_rate: Positive = 1e-6
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: NonNegative = 0
-    betas: tuple[float, float] = Field(default=(0.9, 0.999), strict=False)
+    betas: tuple[BelowOne, BelowOne] = Field(default=(0.9, 0.999), strict=False)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     max_grad_norm: Positive | None = 1.0
     dynamic_sampling: bool = False  # draw new prompts for groups in which no reward varies
@@ -155,13 +158,13 @@ class LedgerConfig(Section):
 
 
 class RunFolder(Section):
-    dir: str
+    dir: Folder
 
 
 class RunConfig(Section):
     """One training run. `python -m creditlib.train --help` prints it with its groups."""
 
-    seed: NonNegative = 0
+    seed: Seed = 0
     task: dict[str, Any]
     credit: CreditConfig
     advantage: Named
@@ -193,7 +196,7 @@ class SftSettings(Section):
     batch: Count = 32  # prompts an update
     micro_tokens: Count = 4096  # most tokens of one forward and backward
     learning_rate: Positive = 1e-4
-    warmup_share: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    warmup_share: BelowOne = 0.05
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     max_grad_norm: Positive = 1.0
     max_skipped_updates: Count = 5  # consecutive updates lost to NaN before the warm start stops
@@ -202,7 +205,7 @@ class SftSettings(Section):
 class SftConfig(Section):
     """One warm start: completion-only cross-entropy on a task's reference responses."""
 
-    seed: NonNegative = 0
+    seed: Seed = 0
     task: dict[str, Any]
     model: ModelConfig
     prompt: PromptConfig = PromptConfig()
@@ -220,7 +223,7 @@ class SftConfig(Section):
 class EvaluateConfig(Section):
     """One evaluation of a model on a task's held-out splits."""
 
-    seed: NonNegative = 0
+    seed: Seed = 0
     task: dict[str, Any]
     model: ModelConfig
     prompt: PromptConfig = PromptConfig()
@@ -234,7 +237,7 @@ class ExportConfig(Section):
 
     model: ModelConfig
     merge: bool = False  # fold the adapter into its base model
-    out: str  # folder to write; must not exist
+    out: Folder  # to write; must not exist
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:

@@ -22,11 +22,13 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
     from creditlib import assemble
     from creditlib.parts import build_task
     from creditlib.trainer.evaluation import Evaluator, save_answers, summarise
-    from creditlib.trainer.files import write_json
+    from creditlib.trainer.files import make_folder, write_json
     from creditlib.trainer.progress import Display
 
     assemble.require_one_process("an evaluation", "creditlib.evaluate")
     assemble.quiet_libraries()
+    folder = Path(config.run.dir)
+    make_folder(folder, f"run.dir={folder}")  # before the answers, which take long
     display = Display()
     with assemble.at_work(task or build_task(config.task)) as ready:
         policy = assemble.build_policy(config.model, config.seed)
@@ -34,7 +36,6 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
         engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
         answers = Evaluator(ready, engine, config.eval).run()
     metrics: dict[str, Any] = summarise(answers)
-    folder = Path(config.run.dir)
     save_answers(folder / "answers.jsonl", answers)
     write_json(folder / "evaluation.json", metrics)
     display.accuracy(f"held-out rewards of {policy.source}", metrics)

@@ -21,12 +21,16 @@ from creditlib.types import CreditlibError
 
 def export(config: ExportConfig) -> None:
     """Load `config.model` and save it, with its tokenizer, at `config.out`."""
+    from safetensors import SafetensorError
+
     from creditlib import assemble
     from creditlib.policy.load import load_saved
+    from creditlib.trainer.files import make_folder
 
     assemble.quiet_libraries()
     target = Path(config.out)
-    if target.exists():
+    make_folder(target.parent, f"out={target}")  # before the model, which takes long
+    if os.path.lexists(target):
         raise CreditlibError(f"out={target} exists already: choose another folder")
     policy = load_saved(config.model)
     model = policy.model
@@ -34,13 +38,16 @@ def export(config: ExportConfig) -> None:
         if not policy.is_adapter:
             raise CreditlibError(f"merge=true: {policy.source} has no adapter to merge; leave merge out")
         model = model.merge_and_unload()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=target.parent))
     try:
         model.save_pretrained(scratch)
         policy.tokenizer.save_pretrained(scratch)
         scratch.chmod(0o755)
         os.replace(scratch, target)
+    except (OSError, SafetensorError) as error:  # each library has its own for a full disk
+        raise CreditlibError(
+            f"could not write out={target}: {error}. Make room there or choose another folder"
+        ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     print(f"saved {policy.source} at {target}")

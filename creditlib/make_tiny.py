@@ -21,7 +21,7 @@ import torch
 from pydantic import Field
 
 from creditlib import cli
-from creditlib.config import Count, NonNegative, Section, SftSettings
+from creditlib.config import Count, Section, Seed, SftSettings
 from creditlib.types import CreditlibError
 
 SPECIAL = ("<pad>", "<s>", "</s>")
@@ -46,7 +46,7 @@ class TinyShape(Section):
 
 
 class MakeTinyConfig(Section):
-    seed: NonNegative = 0
+    seed: Seed = 0
     task: dict[str, Any]
     shape: TinyShape
     sft: SftSettings

@@ -56,12 +56,20 @@ def check_parts(config: BaseModel, *, task: bool = True) -> None:
 def build_task(section: Mapping[str, Any]) -> Task:
     """Make the task that ``task._target_`` names; this is where its data is read."""
     target = find_task(section["_target_"])
-    task = target(**_task_settings(target, section))
-    if not isinstance(task, Task):
-        raise CreditlibError(
-            f"task._target_={section['_target_']} is not a task: it lacks {', '.join(_lacking(task, Task))}"
-        )
-    return task
+    return check_task(target(**_task_settings(target, section)), f"task._target_={section['_target_']}")
+
+
+def check_task(found: object, label: str) -> Task:
+    """`found`, which messages call `label`, if it is a task that is ready to be asked.
+
+    Raises:
+        CreditlibError: it is not.
+    """
+    if isinstance(found, type):
+        raise CreditlibError(f"{label} is a class: make a task of it first")
+    if not isinstance(found, Task):
+        raise CreditlibError(f"{label} is not a task: it lacks {', '.join(_lacking(found, Task))}")
+    return found
 
 
 def find_task(target: str) -> type:
@@ -123,7 +131,7 @@ def _check_task(target: type, section: Mapping[str, Any]) -> None:
     """Names and types of the task's settings, as its class takes them. Through JSON, in which lists stand for
     tuples.
     """
-    strict = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+    strict = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
     schema = create_model(target.__name__, __config__=strict, **_fields(target))  # type: ignore[call-overload]
     try:
         schema.model_validate_json(json.dumps(_task_settings(target, section)))

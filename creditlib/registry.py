@@ -139,7 +139,9 @@ def _entries(group: str) -> dict[str, str]:
 
 def _check(setting: str, annotation: Any, value: Any) -> Any:
     try:
-        adapter = TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
+        # Infinity has no place in JSON, in which configurations are saved; null says "none" there.
+        config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
+        adapter = TypeAdapter(annotation, config=config)
         return adapter.validate_python(_as_tuples(value), strict=True)
     except ValidationError as error:
         plain = isinstance(annotation, type) and not typing.get_args(annotation)

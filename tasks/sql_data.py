@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from creditlib.types import MissingDataError
-from tasks.sql_schema import Schema, parse_tables
+from tasks.sql_schema import Schema, is_text, parse_tables
 
 Layout = Literal["spider", "bird"]
 
@@ -48,21 +48,16 @@ def _row(item: Any, index: int, path: Path, layout: Layout) -> Row:
         raise MissingDataError(f"{path}, row {index}: expected an object, found {type(item).__name__}")
     question_key = next((key for key in _QUESTION[layout] if key in item), "question")
 
-    def required(key: str) -> str:
-        value = item.get(key)
-        if not isinstance(value, str) or not value.strip():
+    def text(key: str, *, needed: bool = True) -> str:
+        value = item.get(key) if needed else item.get(key) or ""
+        if not is_text(value) or (needed and not value.strip()):
             raise MissingDataError(
                 f"{path}, row {index}: expected a text under {key!r}, found {value!r}. "
                 f"Mend or remove the row; if the file's layout is not task.layout={layout}, change that."
             )
         return value.strip()
 
-    return Row(
-        required("db_id"),
-        required(question_key),
-        required(_QUERY[layout]),
-        str(item.get("evidence") or "").strip(),
-    )
+    return Row(text("db_id"), text(question_key), text(_QUERY[layout]), text("evidence", needed=False))
 
 
 def read_schemas(paths: Iterable[Path]) -> dict[str, Schema]:
@@ -124,7 +119,7 @@ def _read_list(path: Path) -> list[Any]:
             f"can't read {path}: {error.strerror}. Set task.data to the folder that holds it, or change the "
             "file's name in task.train, task.evaluation or task.tables."
         ) from error
-    except ValueError as error:  # JSON or UTF-8
+    except (ValueError, RecursionError) as error:  # JSON or UTF-8; JSON nested without end
         raise MissingDataError(f"{path} is no valid JSON: {error}") from error
     if not isinstance(data, list) or not data:
         raise MissingDataError(

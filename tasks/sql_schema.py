@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from creditlib.types import MissingDataError
 
@@ -116,6 +116,11 @@ def _cell(column: Column, examples: int, types: bool) -> str:
     return " ".join(words)
 
 
+def is_text(value: object) -> TypeGuard[str]:
+    """Is it a text that files and tokenizers take? JSON can write half of a surrogate pair, which is none."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def parse_tables(entry: Mapping[str, Any]) -> Schema:
     """Read one entry of a `tables.json` (Spider's and BIRD's format).
 
@@ -124,6 +129,10 @@ def parse_tables(entry: Mapping[str, Any]) -> Schema:
     """
     names: Sequence[tuple[int, str]] = entry["column_names_original"]
     tables: Sequence[str] = entry["table_names_original"]
+    kinds: Sequence[str] = entry["column_types"]
+    for text in (entry["db_id"], *tables, *(name for _, name in names), *kinds):
+        if not is_text(text):
+            raise TypeError(f"expected db_id, names and types to be texts, found {text!r}")
     primary: set[int] = set()
     for key in entry["primary_keys"]:  # BIRD writes a composite key as a list
         primary.update(key if isinstance(key, list) else [key])
@@ -131,7 +140,7 @@ def parse_tables(entry: Mapping[str, Any]) -> Schema:
         source: (tables[names[target][0]], names[target][1]) for source, target in entry["foreign_keys"]
     }
     columns: list[list[Column]] = [[] for _ in tables]
-    for index, ((table, name), kind) in enumerate(zip(names, entry["column_types"], strict=True)):
+    for index, ((table, name), kind) in enumerate(zip(names, kinds, strict=True)):
         if table >= 0:  # the first entry is "*"
             columns[table].append(Column(name, kind, index in primary, references.get(index)))
     return Schema(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from creditlib import cli
 from creditlib.config import RunConfig
 from creditlib.help import help_text
 from creditlib.types import CreditlibError, MissingDataError
+from tasks.text2sql import Text2SQL
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -206,3 +208,20 @@ def test_run_from_python_refuses_what_the_command_refuses() -> None:
         creditlib.run({"trainer.stepz": 3})
     with pytest.raises(CreditlibError, match="Did you mean 'steps'"):
         creditlib.run(["trainer.stepz=3"])
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (
+            "text2sql",
+            r"task='text2sql'.*choose one by name in the settings, as in run\(\{\"task\": 'text2sql'",
+        ),
+        (object(), "is not a task: it lacks .*verify"),
+        (Text2SQL, "is a class: make a task of it first"),
+    ],
+)
+@pytest.mark.parametrize("composed", [True, False])
+def test_run_from_python_takes_only_ready_tasks(task: Any, message: str, composed: bool) -> None:
+    with pytest.raises(CreditlibError, match=message):
+        creditlib.run(cli.compose([]) if composed else [], task=task)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from creditlib import cli, registry
@@ -137,6 +139,15 @@ def test_without_anything_near_all_are_listed() -> None:
         ("advantage.eps=big", "'big'"),
         ("loss.aggregation=mean", "'mean'"),
         ("loss.kl_coef=-1", "-1"),
+        ("trainer.betas=[0.9,1]", "1"),
+        ("trainer.betas=[-0.1,0.9]", "-0.1"),
+        ("seed=18446744073709551616", "18446744073709551616"),
+        ("run.dir=", "''"),
+        ("trainer.learning_rate=inf", "inf"),
+        ("trainer.max_grad_norm=nan", "nan"),
+        ("loss.correction_high=inf", "inf"),
+        ("advantage.eps=nan", "nan"),
+        ("task.seconds=inf", "inf"),
     ],
 )
 def test_wrong_values_are_named_with_their_key(override: str, found: str) -> None:
@@ -192,6 +203,43 @@ def test_python_mappings_and_arguments_mean_the_same() -> None:
     mapping: dict[str, Any] = {"task": "text2sql", "loss": "dapo", "trainer": {"steps": 5}}
     mapping |= {"model.lora.r": 4, "eval": {"splits": ["a"]}}
     assert cli.compose(mapping) == cli.compose(arguments)
+
+
+def test_values_from_python_need_not_be_those_of_yaml() -> None:
+    mapping: dict[str, Any] = {
+        "trainer.betas": (0.9, 0.99),
+        "run.dir": Path("somewhere"),
+        "seed": np.int64(3),
+    }
+    mapping |= {"loss": {"name": "grpo", "kl_coef": np.float64(0.5)}, "advantage.weights": np.ones(3)}
+    config = cli.compose(mapping)
+    assert (config.trainer.betas, config.run.dir, config.seed) == ((0.9, 0.99), "somewhere", 3)
+    assert config.loss.hyperparameters == {"kl_coef": 0.5}
+    assert config.advantage.hyperparameters["weights"] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("settings", [5, None, "task=text2sql", b"seed=1", [5], {"seed"}, RunConfig])
+def test_what_are_no_settings(settings: Any) -> None:
+    with pytest.raises(CreditlibError, match=r'expected settings as a list of texts, \["task=text2sql"'):
+        cli.compose(settings)
+
+
+@pytest.mark.parametrize("key", [5, None, ("seed",)])
+def test_keys_that_name_no_setting(key: Any) -> None:
+    with pytest.raises(CreditlibError, match="expected the names of settings as keys"):
+        cli.compose({key: 1})
+
+
+def test_a_name_that_no_folder_can_have() -> None:
+    with pytest.raises(CreditlibError, match=r"^run\.dir: "):
+        cli.compose({"run.dir": "a\0b"})
+
+
+def test_no_bound_survives_saving() -> None:
+    """JSON has no infinity, so a bound that is not there is null, before and after."""
+    config = cli.compose(["loss.correction_high=null"])
+    again = RunConfig.parse(json.loads(json.dumps(config.model_dump(mode="json"), allow_nan=False)))
+    assert again == config and again.loss.hyperparameters["correction_high"] is None
 
 
 def test_a_mapping_that_names_its_part_replaces_the_section() -> None:

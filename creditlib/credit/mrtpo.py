@@ -25,8 +25,8 @@ from torch import Tensor
 from creditlib.types import CreditContext, Replay, TokenCredit
 
 NOISE_REPLAYS = 4  # responses a step that are replayed twice, to see what rounding alone does
-# What can become of a response and a reward that it has an advantage from. Only what is replayed and not below
-# the floor has other than uniform weights.
+# What can become of a response and a reward that it has an advantage from. Only what is replayed and not
+# below the floor has other than uniform weights.
 OUTCOMES = ("replayed", "below_floor", "no_information", "overflow", "one_token")
 
 

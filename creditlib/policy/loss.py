@@ -168,10 +168,11 @@ class PolicyLoss(ABC):
         if self.correction in ("sequence_truncate", "sequence_mask"):
             log_BT = log_BT.sum(1, keepdim=True).expand_as(log_BT)
         weights_BT = log_BT.exp()
-        held_BT = weights_BT.clamp(self.correction_low or 0.0, self.correction_high)
+        low = self.correction_low or 0.0
+        high = math.inf if self.correction_high is None else self.correction_high
         if self.correction in ("token_truncate", "sequence_truncate"):
-            return held_BT
-        return weights_BT.masked_fill(weights_BT != held_BT, 0.0)
+            return weights_BT.clamp(low, high)
+        return weights_BT.masked_fill((weights_BT < low) | (weights_BT > high), 0.0)
 
     def token_loss(
         self,

@@ -141,7 +141,7 @@ class HFRollout:
         if positions is not None and len(ids) + self._max_tokens > positions:
             raise CreditlibError(
                 f"prompt {prompt.id!r} has {len(ids)} tokens, but with rollout.max_tokens={self._max_tokens} "
-                f"the model's {positions} positions leave room for {positions - self._max_tokens}: "
+                f"the model's {positions} positions leave room for {max(0, positions - self._max_tokens)}: "
                 "lower rollout.max_tokens or shorten the prompt"
             )
         return ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -21,7 +22,7 @@ from safetensors.torch import load_file
 
 from creditlib.policy.folders import STATE, STEP_FOLDER, checkpoint_folder, checkpoint_steps
 from creditlib.policy.load import Policy
-from creditlib.trainer.files import write_atomically
+from creditlib.trainer.files import MAKE_ROOM, make_folder, write_atomically
 from creditlib.types import CreditlibError
 
 CHECKSUMS = "checksums.json"  # CRC-32 of every other file of a checkpoint
@@ -45,8 +46,8 @@ class RunDirectory:
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
+        make_folder(self.checkpoints, f"run.dir={path}")
         try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
             self._lock = open(path / ".lock", "w")  # noqa: SIM115 - held for the life of the run
         except OSError as error:
             raise CreditlibError(f"run.dir={path}: cannot write there ({error.strerror})") from error
@@ -68,7 +69,7 @@ class RunDirectory:
 
     def _claim(self, config: Mapping[str, Any]) -> None:
         saved = self.path / "config.yaml"
-        for leftover in self.checkpoints.glob(".partial-*"):  # a save that a kill cut short
+        for leftover in self.checkpoints.glob(".partial-*"):  # a save or a removal that a kill cut short
             shutil.rmtree(leftover, ignore_errors=True)
         if saved.is_file() and any(self.checkpoints.iterdir()):  # else there is nothing to go on from
             try:
@@ -84,9 +85,23 @@ class RunDirectory:
         write_atomically(saved, yaml.safe_dump(dict(config), sort_keys=False))
 
     def read_summary(self) -> dict[str, Any]:
-        """summary.json, or nothing."""
+        """summary.json, or nothing.
+
+        Raises:
+            CreditlibError: the file is not as it was written.
+        """
         path = self.path / "summary.json"
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(found, dict):
+                raise ValueError(f"expected an object, found {type(found).__name__}")
+        except (OSError, ValueError) as error:
+            raise CreditlibError(
+                f"{path} is damaged ({error}): delete it; the checkpoints are whole, and the same command "
+                "goes on from the last one"
+            ) from error
         return found
 
     def steps(self) -> list[int]:
@@ -106,12 +121,19 @@ class RunDirectory:
             final = self._save(step, model, tokenizer, state)
         except (OSError, RuntimeError, SafetensorError) as error:  # each library has its own for a full disk
             raise CheckpointError(
-                f"could not write the checkpoint of step {step} to {self.checkpoints}: {error}. Make room "
-                "there; the same command resumes the run"
+                f"could not write the checkpoint of step {step} to {self.checkpoints}: {error}. {MAKE_ROOM}"
             ) from error
         for old in self.steps()[:-keep]:
-            shutil.rmtree(self.folder(old), ignore_errors=True)
+            with contextlib.suppress(OSError):  # one too many does no harm
+                self._remove(old)
         return final
+
+    def _remove(self, step: int) -> None:
+        """Delete a checkpoint: under another name, so that a kill leaves no half of one."""
+        doomed = self.checkpoints / f".partial-removed-{self.folder(step).name}"
+        shutil.rmtree(doomed, ignore_errors=True)
+        os.replace(self.folder(step), doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
 
     def _save(self, step: int, model: Any, tokenizer: Any, state: Mapping[str, Any]) -> Path:
         scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.checkpoints))
@@ -126,7 +148,7 @@ class RunDirectory:
                 _sync(path)  # before the rename makes them count
             final = self.folder(step)
             if final.exists():
-                shutil.rmtree(final)
+                self._remove(step)
             scratch.chmod(0o755)  # mkdtemp makes it private
             os.replace(scratch, final)
             _sync(self.checkpoints)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from creditlib.config import EvalConfig
 from creditlib.rewards.table import build_table
-from creditlib.trainer.files import finite, write_atomically
+from creditlib.trainer.files import finite, make_folder, write_atomically
 from creditlib.trainer.metrics import mean_interval
 from creditlib.trainer.processes import Processes
 from creditlib.types import CreditlibError, Prompt, RolloutEngine, Task
@@ -152,16 +152,30 @@ def _by_split(answers: Sequence[Answer]) -> dict[tuple[str, str], list[Answer]]:
 
 
 def save_answers(path: Path, answers: Sequence[Answer]) -> None:
-    """One JSON object a line; a reward that did not apply is null."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """One JSON object a line; a reward that did not apply is null.
+
+    Raises:
+        CreditlibError: it cannot be written there.
+    """
+    make_folder(path.parent, str(path.parent))
     write_atomically(path, "".join(json.dumps(finite(vars(answer))) + "\n" for answer in answers))
 
 
 def load_answers(path: Path) -> list[Answer]:
-    """What `save_answers` wrote."""
+    """What `save_answers` wrote.
+
+    Raises:
+        CreditlibError: a line is not as it was written.
+    """
     answers = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        rewards = {name: math.nan if value is None else value for name, value in row["rewards"].items()}
-        answers.append(Answer(**{**row, "rewards": rewards, "texts": tuple(row["texts"])}))
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], start=1):
+        try:
+            row = json.loads(line)
+            rewards = {name: math.nan if value is None else value for name, value in row["rewards"].items()}
+            answers.append(Answer(**{**row, "rewards": rewards, "texts": tuple(row["texts"])}))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CreditlibError(
+                f"{path}, line {number}, is damaged ({error}): delete the file; the checkpoints are "
+                "whole, and the same command goes on without these answers"
+            ) from error
     return answers

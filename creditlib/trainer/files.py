@@ -6,11 +6,34 @@ import contextlib
 import json
 import math
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from creditlib.types import CreditlibError
+
+# What to do where a run's folder can take no more; what the command does then depends on which it is.
+MAKE_ROOM = "Make room there and give the same command again: training resumes, a warm start begins anew"
+
+
+def make_folder(path: Path, label: str) -> None:
+    """Make `path`, with the folders above it, and see that files can be made in it.
+
+    Args:
+        path: may be there already.
+        label: the folder as messages name it, such as ``run.dir=runs/x``.
+
+    Raises:
+        CreditlibError: it cannot be made or written to.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CreditlibError(f"{label}: cannot write there ({reason})") from error
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

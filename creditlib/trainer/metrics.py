@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from creditlib.trainer.files import finite, write_atomically
+from creditlib.trainer.files import MAKE_ROOM, finite, write_atomically
 from creditlib.types import CreditlibError
 
 
@@ -42,18 +42,28 @@ class MetricsLog:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise CreditlibError(
-                f"cannot write {self.path}: {error.strerror}. The same command resumes the run"
-            ) from error
+            raise CreditlibError(f"cannot write {self.path}: {error.strerror}. {MAKE_ROOM}") from error
 
     def rows(self) -> list[dict[str, Any]]:
+        """What was written, without a last line that a kill cut short.
+
+        Raises:
+            CreditlibError: another line is not as it was written.
+        """
         if not self.path.exists():
             return []
         rows = []
-        for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if not line.endswith("\n"):
-                break
-            rows.append(json.loads(line))
+        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
+            try:
+                row = json.loads(line)
+                if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                    raise ValueError("expected an object with a step")
+            except ValueError as error:
+                raise CreditlibError(
+                    f"{self.path}, line {number}, is damaged ({error}): delete the line; the checkpoints are "
+                    "whole, and the same command goes on from the last one"
+                ) from error
+            rows.append(row)
         return rows
 
 

@@ -137,3 +137,9 @@ def test_smollm2_comes_from_the_wheel_and_knows_paris() -> None:
     )
     output = policy.model.generate(**inputs, max_new_tokens=10, do_sample=False)
     assert "Paris" in policy.tokenizer.decode(output[0, inputs["input_ids"].shape[1] :])
+
+
+@pytest.mark.parametrize("device", ["foo", "meta", "hpu", "cuda:99", ""])
+def test_a_device_that_is_not_there_is_told_before_anything_loads(device: str) -> None:
+    with pytest.raises(CreditlibError, match=rf"^model\.device={device}: \S.*use auto or cpu$"):
+        load_policy(ModelConfig(name="hf", path="/nowhere", device=device))

@@ -113,11 +113,11 @@ def naive(loss: PolicyLoss, batch: Batch) -> Tensor:
             else:
                 assert isinstance(loss, CispoLoss)
                 value = -ratio.clamp(loss.ratio_min, loss.ratio_max).detach() * advantage * logp_T[t]
-            u, low = log_u_T[t].exp(), loss.correction_low or 0.0
+            u, low, high = log_u_T[t].exp(), loss.correction_low or 0.0, loss.correction_high or math.inf
             if loss.correction.endswith("truncate"):
-                value = value * u.clamp(low, loss.correction_high)
+                value = value * u.clamp(low, high)
             elif loss.correction.endswith("mask"):
-                value = value * (u if low <= u <= loss.correction_high else 0.0)
+                value = value * (u if low <= u <= high else 0.0)
             x = batch.ref_BT[b, t] - logp_T[t]
             kl = {"k1": -x, "k2": x**2 / 2, "k3": x.exp() - x - 1}[loss.kl_estimator]
             if loss.kl_unbiased:
@@ -348,6 +348,15 @@ def test_importance_weights_by_hand(correction: Any, low: float | None, expected
     torch.testing.assert_close(weights_BT, torch.tensor(expected))
 
 
+@pytest.mark.parametrize("correction", ["token_truncate", "token_mask"])
+def test_importance_weights_without_an_upper_bound(correction: Any) -> None:
+    loss = GrpoLoss(correction=correction, correction_low=1.0, correction_high=None)
+    old_BT, mask_BT = torch.tensor([[-1.0, 5.0]]), torch.ones(1, 2, dtype=torch.bool)
+    weights_BT = loss.importance_weights(old_BT, torch.zeros(1, 2), mask_BT)
+    expected = [1.0 if correction == "token_truncate" else 0.0, math.exp(5.0)]
+    torch.testing.assert_close(weights_BT, torch.tensor([expected]))
+
+
 def test_correction_stats() -> None:
     loss = GrpoLoss(correction="token_mask")
     logps_BT, mask_BT = torch.zeros(1, 4), torch.tensor([[True, True, True, False]])
@@ -384,6 +393,9 @@ def test_truncated_sampling_needs_no_mass() -> None:
         (lambda: GrpoLoss(kl_coef=-0.1), "kl_coef"),
         (lambda: GrpoLoss(entropy_coef=-0.1), "entropy_coef"),
         (lambda: GrpoLoss(correction_high=0.0), "correction_high"),
+        (lambda: GrpoLoss(correction_high=math.inf), "correction_high must be finite"),
+        (lambda: GrpoLoss(clip_high=math.inf), "clip_high must be finite"),
+        (lambda: CispoLoss(ratio_max=math.nan), "ratio_max must be finite"),
         (lambda: GrpoLoss(correction_low=3.0), "correction_low"),
         (lambda: DrGrpoLoss(), "max_tokens"),
         (lambda: GrpoLoss(aggregation="seq-mean-token-sum-norm", max_tokens=0), "max_tokens"),

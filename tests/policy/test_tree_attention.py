@@ -88,7 +88,8 @@ def test_models_score_block_by_block_where_they_hand_on_keywords(make_model, fam
 
 def test_dropout_needs_the_mask(make_model) -> None:
     model = make_model("llama")
-    model.config.attention_dropout = 0.1
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.1
     scorer = Scorer(model)
     assert scorer.packing == "tree"
     assert not scorer.blocks

@@ -46,6 +46,9 @@ def test_both_layouts(tmp_path: Path) -> None:
         ),
         ([{**GOOD, "db_id": 3}], "row 0: expected a text under 'db_id', found 3"),
         ([{"db_id": "d", "query": "SELECT 1"}], "row 0: expected a text under 'question'"),
+        ([{**GOOD, "question": "\ud800"}], "row 0: expected a text under 'question', found '.ud800'"),
+        ([{**GOOD, "evidence": ["a"]}], r"row 0: expected a text under 'evidence', found \['a'\]"),
+        ("[" * 100_000 + "]" * 100_000, "no valid JSON"),
     ],
 )
 def test_a_bad_file_is_named_with_its_row(tmp_path: Path, content: Any, message: str) -> None:
@@ -66,6 +69,31 @@ def test_a_missing_file_and_one_that_is_no_text(tmp_path: Path) -> None:
 def test_a_bad_schema_entry_is_named(tmp_path: Path) -> None:
     path = _write(tmp_path / "tables.json", [{"db_id": "d"}])
     with pytest.raises(MissingDataError, match=r"tables\.json, entry 0:.*KeyError"):
+        read_schemas([path])
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"db_id": ["d"]}, r"\['d'\]"),
+        ({"table_names_original": [7]}, "7"),
+        ({"column_names_original": [[-1, "*"], [0, None]]}, "None"),
+        ({"column_types": ["text", None]}, "None"),
+        ({"column_names_original": [[-1, "*"], [0, "\ud800"]]}, "'.ud800'"),
+    ],
+)
+def test_a_schema_entry_is_made_of_texts(tmp_path: Path, change: dict[str, Any], found: str) -> None:
+    good = {
+        "db_id": "d",
+        "table_names_original": ["t"],
+        "column_names_original": [[-1, "*"], [0, "a"]],
+        "column_types": ["text", "text"],
+        "primary_keys": [],
+        "foreign_keys": [],
+    }
+    assert set(read_schemas([_write(tmp_path / "tables.json", [good])])) == {"d"}
+    path = _write(tmp_path / "tables.json", [good, {**good, **change}])
+    with pytest.raises(MissingDataError, match=rf"tables\.json, entry 1:.*to be texts, found {found}"):
         read_schemas([path])
 
 

@@ -43,6 +43,16 @@ def test_rewind_forgets_later_steps_and_a_line_cut_short(tmp_path: Path) -> None
     assert log.path.read_text() == ""
 
 
+@pytest.mark.parametrize("line", ['{"step": 1, "val', "[1]", "{}", '{"step": "1"}', "\xff"])
+def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.write({"step": 0})
+    with open(log.path, "a", encoding="latin-1") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(CreditlibError, match=r"metrics\.jsonl, line 2, is damaged .*delete the line"):
+        log.rewind(0)
+
+
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
     with pytest.raises(CreditlibError, match=r"cannot write .*metrics.jsonl: No space left on device"):

@@ -334,18 +334,42 @@ def test_two_runs_on_one_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for place in (tmp_path / "file" / "run", Path("/proc/nothing")):
+    for place in (tmp_path / "file" / "run", Path("/proc/nothing"), Path("a\0b"), Path("a\ud800")):
         with (
             pytest.raises(CreditlibError, match=f"run.dir={place}: cannot write there"),
-            world.run_folder(world.config(place)),
         ):
-            pass
+            RunDirectory(place, {})
 
 
 def test_old_checkpoints_go(tmp_path: Path) -> None:
     start(tmp_path / "run", "tied", trainer__checkpoint_every=1, trainer__keep_checkpoints=3)
     names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
     assert names == ["step-000003", "step-000004", "step-000005"]
+
+
+def test_killed_while_an_old_checkpoint_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, policy = world.config(tmp_path / "run"), world.policy()
+
+    def half(folder: Path, **_: Any) -> None:
+        if folder.exists():
+            (folder / "trainer.pt").unlink()
+            raise KilledError
+
+    with world.run_folder(run) as directory:
+        directory.save(1, policy.model, policy.tokenizer, {"step": 1}, keep=1)
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            patch.setattr(shutil, "rmtree", half)
+            directory.save(2, policy.model, policy.tokenizer, {"step": 2}, keep=1)
+    with world.run_folder(run) as directory:
+        assert [path.name for path in directory.checkpoints.iterdir()] == ["step-000002"]
+
+
+@pytest.mark.parametrize("content", ['{"fin', "[]", "\xff"])
+def test_a_damaged_summary_is_named(content: str, tmp_path: Path) -> None:
+    with world.run_folder(world.config(tmp_path / "run")) as directory:
+        (directory.path / "summary.json").write_text(content, encoding="latin-1")
+        with pytest.raises(CreditlibError, match=r"summary\.json is damaged .*delete it; the checkpoints"):
+            directory.read_summary()
 
 
 def test_random_generators_continue() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from creditlib.compose import compose_one
-from creditlib.config import ExportConfig, ModelConfig, parse_section
+from creditlib.config import EvaluateConfig, ExportConfig, ModelConfig, parse_section
+from creditlib.evaluate import evaluate
 from creditlib.export import export
 from creditlib.policy.load import Policy, load_policy
 from creditlib.train import train
@@ -272,6 +274,28 @@ def test_adapter_checkpoints_load_and_export(tmp_path: Path) -> None:
     torch.testing.assert_close(logits(merged), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_exports_to_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved_base(tmp_path / "base")
+    (tmp_path / "file").touch()
+
+    def to(out: Path) -> None:
+        model = {"name": "hf", "path": str(tmp_path / "base")}
+        export(ExportConfig.model_validate({"model": model, "out": str(out)}))
+
+    for out in (Path("/proc/foo/bar"), Path("/proc/self/bar"), tmp_path / "file" / "y"):
+        with monkeypatch.context() as patch, pytest.raises(CreditlibError, match=f"^out={out}: cannot write"):
+            patch.setattr("creditlib.policy.load.load_saved", None)  # it is told before a model loads
+            to(out)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 10, hard))
+    try:
+        with pytest.raises(CreditlibError, match=r"could not write out=.*Make room there"):
+            to(tmp_path / "full" / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list((tmp_path / "full").iterdir())
+
+
 def test_exports_are_what_was_trained_whatever_the_settings_say(tmp_path: Path) -> None:
     """Neither the default adapter of model=hf nor its bfloat16 finds its way into an export."""
     saved_base(tmp_path / "base")
@@ -319,6 +343,36 @@ def test_a_finished_run_shows_its_result_again(tmp_path: Path) -> None:
     written = (tmp_path / "run" / "metrics.jsonl").read_text()
     assert train(run, world.Words()) == first
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == written
+
+
+def test_an_evaluation_into_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    class Asked(world.Words):
+        def prompts(self, split: str) -> list[Prompt]:
+            raise AssertionError("nobody is asked before the folder is there")
+
+    for place in (Path("/proc/x"), Path("/proc/self"), tmp_path / "file"):
+        settings = {
+            "task": {"_target_": "tests.trainer.world.Words"},
+            "model": {},
+            "run": {"dir": str(place)},
+        }
+        with pytest.raises(CreditlibError, match=f"^run.dir={place}: cannot write there"):
+            evaluate(parse_section(EvaluateConfig, settings), Asked())
+        with pytest.raises(CreditlibError, match="cannot write there"):
+            save_answers(place / "answers.jsonl", [])
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"rewards": {}}', '{"rewards": {}, "texts": [], "more": 1}'])
+def test_damaged_answers_are_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    save_answers(path, [Answer("held", "greedy", "a", {"r": math.nan}, 3.0, ("a\u2028b",))])
+    assert load_answers(path)[0].texts == ("a\u2028b",)
+    with open(path, "a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(CreditlibError, match=r"answers\.jsonl, line 2, is damaged .*delete the file"):
+        load_answers(path)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import random
@@ -224,6 +225,15 @@ def test_long_prompts_stop_a_training_run_at_its_start(
     assert task.reads == 1
 
 
+@pytest.mark.parametrize("prompt", [None, 20])
+def test_responses_that_leave_no_room_for_prompts(prompt: int | None, base: Path, tmp_path: Path) -> None:
+    model = {"name": "hf", "path": str(base), "device": "cpu"}
+    limits = {"prompt": {"style": "text", "max_tokens": prompt}, "rollout": {"max_tokens": 256}}
+    run = world.config(tmp_path / "run", model=model, **limits)
+    with pytest.raises(CreditlibError, match=r"rollout\.max_tokens=256 leaves no room .* 256 positions"):
+        train(run, world.Words())
+
+
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
@@ -250,6 +260,18 @@ def test_a_warm_start_tells_of_padded_scoring(
     changes = {"eval": {"limit": 0}, "sft": {"max_steps": 1}}
     sft(SftConfig.parse(settings(base, tmp_path / "run", **changes)), world.Words())
     assert "padded scoring instead of the prefix tree: its attention is odd" in capsys.readouterr().out
+
+
+def test_a_warm_start_whose_disk_is_full_says_that_it_begins_anew(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    changes = {"eval": {"limit": 0}, "sft": {"max_steps": 1}}
+    with pytest.raises(CreditlibError, match=r"No space left.*a warm start begins anew"):
+        sft(SftConfig.parse(settings(base, tmp_path / "run", **changes)), world.Words())
 
 
 def test_one_process_is_enough(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

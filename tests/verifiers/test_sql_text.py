@@ -16,6 +16,7 @@ from verifiers.sql.tokens import (
     tie_breaks,
     tokenize,
     without_distinct,
+    without_spare_semicolons,
 )
 
 TAGS = ("<sql>", "</sql>")
@@ -135,6 +136,20 @@ def test_comments_and_strings_hide_what_they_hold() -> None:
 )
 def test_single_statement(sql: str, single: bool) -> None:
     assert is_single_statement(tokenize(sql)) is single
+
+
+@pytest.mark.parametrize(
+    ("sql", "run"),
+    [
+        ("SELECT 1", "SELECT 1"),
+        ("SELECT 1; -- done", "SELECT 1;"),
+        ("SELECT ';';; -- done\n ;", "SELECT ';';"),
+        ("SELECT 1;; SELECT 2;;", "SELECT 1;; SELECT 2;;"),
+        (";;", ";"),
+    ],
+)
+def test_spare_semicolons_go(sql: str, run: str) -> None:
+    assert without_spare_semicolons(sql) == run
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
-import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -355,7 +355,8 @@ def test_a_gold_larger_than_a_prediction_may_be_can_be_matched(tmp_path: Path) -
     database = make_database(tmp_path / "large.sqlite")
     with contextlib.closing(sqlite3.connect(database)) as connection:
         connection.execute("CREATE TABLE text (id INTEGER, body TEXT)")
-        connection.executemany("INSERT INTO text VALUES (?, ?)", [(n, chr(65 + n) * 100_000) for n in range(24)])
+        rows = [(n, chr(65 + n) * 100_000) for n in range(24)]
+        connection.executemany("INSERT INTO text VALUES (?, ?)", rows)
         connection.commit()
     gold = "SELECT body FROM text"
     with SqlVerifier(workers=1, limits=Limits(megabytes=1, rows=2)) as verifier:

@@ -82,7 +82,7 @@ class Judge:
                 return Gold(error=error, flags=("data:gold_rows",))
             strict = strict_identifiers(query, tokenize(query))
             lenient = strict != query and self._execute_gold(task.database, strict).error is not None
-            flags = ("data:gold_quotes",) if lenient else ()
+            flags: tuple[str, ...] = ("data:gold_quotes",) if lenient else ()
             if not outcome.rows:
                 return Gold(pickle.dumps([]), ordered, flags=("data:empty_gold", *flags), lenient=lenient)
             flags += self._find_ties(task.database, query, outcome.columns, ordered)

@@ -80,6 +80,13 @@ def is_single_statement(tokens: Sequence[Token]) -> bool:
     return ";" not in texts or all(text == ";" for text in texts[texts.index(";") :])
 
 
+def without_spare_semicolons(sql: str) -> str:
+    """A single statement up to its first semicolon: SQLite's driver takes a second one for a statement."""
+    tokens = tokenize(sql)
+    end = next((token.end for token in tokens if token.text == ";"), len(sql))
+    return sql[:end] if is_single_statement(tokens) else sql
+
+
 def orders_rows(tokens: Sequence[Token]) -> bool:
     """Does the outermost query say ORDER BY? One inside a subquery or a window does not order the result."""
     return any(

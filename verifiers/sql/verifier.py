@@ -17,7 +17,7 @@ from verifiers.sql.judge import Gold, GoldTask, Judge, Task, Verdict
 from verifiers.sql.limits import GOLD_LIMITS, Limits
 from verifiers.sql.response import Response, Tags, read_response
 from verifiers.sql.sandbox import DatabaseError, stamp
-from verifiers.sql.tokens import name_of, tokenize
+from verifiers.sql.tokens import name_of, tokenize, without_spare_semicolons
 
 DEFAULT_TAGS: Tags = ("<sql>", "</sql>")
 
@@ -90,7 +90,11 @@ class SqlVerifier:
         responses = [read_response(job.response, self._tags) for job in jobs]
         golds = self._run_golds([(job.database, job.gold) for job in jobs])
         tasks = [
-            Task(os.path.abspath(job.database), response.query or "", golds[job.database, job.gold])
+            Task(
+                os.path.abspath(job.database),
+                without_spare_semicolons(response.query or ""),
+                golds[job.database, job.gold],
+            )
             for job, response in zip(jobs, responses, strict=True)
         ]
         verdicts = self._judge([task for task in tasks if task.query])
@@ -134,7 +138,7 @@ class SqlVerifier:
         results = {key: self._golds[key] for key in keys.values() if key in self._golds}
         missing = [key for key in keys.values() if key not in results]
         answers = self._pool.map(
-            [GoldTask(key[0], key[1]) for key in missing],
+            [GoldTask(database, without_spare_semicolons(query)) for database, query, _ in missing],
             seconds=_GOLD_RUNS * self._gold_limits.seconds,
             wall_seconds=_GOLD_RUNS * self._gold_limits.wall_seconds,
         )
