@@ -21,6 +21,7 @@ from creditlib.policy.attention import UnsupportedAttentionError, attending
 from creditlib.policy.tree import Packed, PrefixTree
 
 NAME = "creditlib_tree"
+SMALL = 1 << 16  # queries times keys of a block
 
 
 @dataclass(frozen=True)
@@ -175,13 +176,11 @@ class _TreeAttention(torch.autograd.Function):
         out_LHD = torch.zeros_like(query_LHD, dtype=wide, memory_format=torch.contiguous_format)
         lse_LH1 = out_LHD.new_full((*query_LHD.shape[:2], 1), -torch.inf)
         for block in tree.blocks:
-            part, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            part, lse = _attend(
                 block.take(query_LHD, block.queries),
                 block.take(keys_LHD, block.keys),
                 block.take(values_LHD, block.keys),
-                0.0,
-                True,
-                scale=scale,
+                scale,
             )
             lse_MH1 = block.rows(lse[..., None])
             merged_MH1 = torch.logaddexp(lse_LH1[block.queries], lse_MH1)
@@ -202,16 +201,14 @@ class _TreeAttention(torch.autograd.Function):
             torch.zeros_like(x, dtype=wide) for x in (query_LHD, key_LHD, value_LHD)
         )
         for block in ctx.tree.blocks:
-            d_query, d_key, d_value = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            d_query, d_key, d_value = _attend_backward(
                 block.take(grad_LHD, block.queries),
                 block.take(query_LHD, block.queries),
                 block.take(keys_LHD, block.keys),
                 block.take(values_LHD, block.keys),
                 block.take(out_LHD, block.queries),
                 block.take(lse_LH1, block.queries)[..., 0],
-                0.0,
-                True,
-                scale=ctx.scale,
+                ctx.scale,
             )
             d_query_LHD[block.queries] += block.rows(d_query)
             for whole_LHD, part in ((d_key_LHD, d_key), (d_value_LHD, d_value)):
@@ -220,6 +217,49 @@ class _TreeAttention(torch.autograd.Function):
                 whole_LHD[block.keys] = part_MHD.unflatten(1, (whole_LHD.shape[1], -1)).sum(2, dtype=wide)
         dtype = query_LHD.dtype
         return d_query_LHD.to(dtype), d_key_LHD.to(dtype), d_value_LHD.to(dtype), None, None
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Causal attention of (N, H, Q, D) queries, the first of which stands at the first key; outputs and their
+    log-sum-exp (N, H, Q). Queries behind the last key see all keys.
+    """
+    if _is_large(q, k):
+        large: tuple[Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            q, k, v, 0.0, True, scale=scale
+        )
+        return large
+    scores = _scores(q, k, scale)
+    lse = scores.logsumexp(-1)
+    return (scores - lse[..., None]).exp_().to(v.dtype) @ v, lse
+
+
+def _attend_backward(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of `q`, `k` and `v`, where `out` and `lse` may be about more keys than these."""
+    if _is_large(q, k):
+        large: tuple[Tensor, Tensor, Tensor] = (
+            torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                grad, q, k, v, out, lse, 0.0, True, scale=scale
+            )
+        )
+        return large
+    probs = _scores(q, k, scale).sub_(lse[..., None]).exp_()
+    change = (grad @ v.transpose(2, 3)).to(probs.dtype)
+    change = change.sub_((grad * out).sum(-1, keepdim=True)).mul_(probs).mul_(scale).to(q.dtype)
+    return change @ k, change.transpose(2, 3) @ q, probs.to(grad.dtype).transpose(2, 3) @ grad
+
+
+def _is_large(q: Tensor, k: Tensor) -> bool:
+    """Flash attention takes time to begin: on small blocks plain products are up to three times as fast."""
+    return q.shape[2] * k.shape[2] > SMALL
+
+
+def _scores(q: Tensor, k: Tensor, scale: float) -> Tensor:
+    """Scaled scores in float32 at least, -inf after the query."""
+    scores = (q @ k.transpose(2, 3)).to(torch.promote_types(q.dtype, torch.float32)).mul_(scale)
+    after = torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device).triu(1)
+    return scores.masked_fill_(after, -torch.inf)
 
 
 def _for_each_query_head(x_LHD: Tensor, query_LHD: Tensor) -> Tensor:

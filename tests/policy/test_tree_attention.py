@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import creditlib.policy.tree_attention as tree_attention_module
 from creditlib.policy.scoring import Scorer
 from creditlib.policy.tree import PrefixTree
 from creditlib.policy.tree_attention import TreeBlocks, tree_attention
@@ -16,6 +19,15 @@ from creditlib.policy.tree_attention import TreeBlocks, tree_attention
 from .test_tree import SEQUENCES
 
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True, scope="module", params=["flash attention", "plain products"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to compute a block, whatever its size."""
+    before = tree_attention_module.SMALL
+    tree_attention_module.SMALL = 0 if request.param == "flash attention" else 1 << 30
+    yield
+    tree_attention_module.SMALL = before
 
 
 def masked(query: Tensor, key: Tensor, value: Tensor, tree: PrefixTree, scale: float) -> Tensor:
