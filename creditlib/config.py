@@ -28,6 +28,10 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Folder = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 
+# Settings that change what is shown and kept and nothing that is computed: they may differ when a run is
+# resumed, and between runs of one curve in the report.
+FREE_TO_CHANGE = ("ledger", "log", "trainer.checkpoint_every", "trainer.keep_checkpoints", "run")
+
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

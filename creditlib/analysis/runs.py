@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
+from creditlib.config import FREE_TO_CHANGE
 from creditlib.types import CreditlibError
 
-# What may differ between runs of one curve: the seed, and settings that change nothing that is computed.
 SEED = "seed"
-NOT_COMPARED = (SEED, "run", "log", "ledger", "trainer.checkpoint_every", "trainer.keep_checkpoints")
+NOT_COMPARED = (SEED, *FREE_TO_CHANGE)  # what may differ between runs of one curve
 
 
 @dataclass(frozen=True)

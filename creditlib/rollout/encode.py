@@ -7,6 +7,7 @@ from typing import Literal
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from creditlib.rollout.offsets import text_of
 from creditlib.types import CreditlibError, Prompt
 
 PromptStyle = Literal["chat", "text"]
@@ -64,8 +65,7 @@ class PromptEncoder:
         """
         if ids and ids[-1] in stop_ids:
             ids = ids[:-1]
-        text = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        return str(text)
+        return text_of(self.tokenizer, ids)
 
     def _chat(self, prompt: Prompt) -> list[int]:
         if prompt.messages is None:

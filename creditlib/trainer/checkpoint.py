@@ -20,15 +20,13 @@ import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from creditlib.config import FREE_TO_CHANGE
 from creditlib.policy.folders import STATE, STEP_FOLDER, checkpoint_folder, checkpoint_steps
 from creditlib.policy.load import Policy
 from creditlib.trainer.files import MAKE_ROOM, make_folder, write_atomically
 from creditlib.types import CreditlibError
 
 CHECKSUMS = "checksums.json"  # CRC-32 of every other file of a checkpoint
-
-# Settings that may differ when a run is resumed: they change what is shown and kept, not what is computed.
-FREE_TO_CHANGE = ("ledger", "log", "trainer.checkpoint_every", "trainer.keep_checkpoints", "run")
 
 
 class CheckpointError(CreditlibError):
