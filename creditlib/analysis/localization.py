@@ -8,7 +8,7 @@ does in the weights; a ratio is that of the averages.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Key = tuple[int, str, int]  # step, prompt, index within the prompt's group
 Outcome = Literal["satisfied", "violated", "pooled"]
 
 LEAST = 5  # cases that a number must rest on
@@ -86,6 +87,24 @@ class PartShare:
     ratio: float
 
 
+def logged_responses(
+    tokens: pa.Table, responses: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[Key, dict[str, NDArray[Any]], Mapping[str, Any]]]:
+    """Each response that is in both files of a ledger, which are written one after the other.
+
+    Yields:
+        Its step, prompt and index, the columns of its tokens, and its line.
+    """
+    said = {(row["step"], row["prompt"], row["response"]): row for row in responses}
+    columns = {name: tokens[name].to_numpy(zero_copy_only=False) for name in tokens.column_names}
+    starts = np.flatnonzero(columns["position"] == 0)
+    for start, end in pairwise([*starts, tokens.num_rows]):
+        own = {name: values[start:end] for name, values in columns.items()}
+        key = (int(own["step"][0]), str(own["prompt"][0]), int(own["response"][0]))
+        if key in said:
+            yield key, own, said[key]
+
+
 def read_cases(tokens: pa.Table, responses: Iterable[Mapping[str, Any]]) -> list[Case]:
     """The cases of a ledger: rewards whose distance was computed and is not zero everywhere.
 
@@ -93,18 +112,13 @@ def read_cases(tokens: pa.Table, responses: Iterable[Mapping[str, Any]]) -> list
         tokens: tokens.parquet, or some responses of it.
         responses: objects of responses.jsonl. Responses that are in one of the two alone are left out.
     """
-    said = {(row["step"], row["prompt"], row["response"]): row["rewards"] for row in responses}
-    columns = {name: tokens[name].to_numpy(zero_copy_only=False) for name in tokens.column_names}
-    starts = np.flatnonzero(columns["position"] == 0)
     cases = []
-    for start, end in pairwise([*starts, tokens.num_rows]):
-        step, prompt, response = (columns[name][start] for name in ("step", "prompt", "response"))
-        key = int(step), str(prompt), int(response)
-        for name, reward in said.get(key, {}).items():
-            distance_T = columns[_DISTANCE + name][start:end].astype(np.float64)
+    for key, columns, said in logged_responses(tokens, responses):
+        for name, reward in said["rewards"].items():
+            distance_T = columns[_DISTANCE + name].astype(np.float64)
             if reward["score"] is None or not distance_T.sum() > 0:  # NaN is not either
                 continue
-            read_T = columns[f"read/{name}"][start:end]
+            read_T = columns[f"read/{name}"]
             cases.append(
                 Case(
                     response=key,
@@ -112,7 +126,7 @@ def read_cases(tokens: pa.Table, responses: Iterable[Mapping[str, Any]]) -> list
                     satisfied=None if reward["best"] is None else reward["score"] > reward["best"] - ROUNDING,
                     distance_T=distance_T,
                     read_T=None if read_T[0] is None else read_T.astype(np.bool_),
-                    part_T=tuple(columns["part"][start:end]),
+                    part_T=tuple(columns["part"]),
                 )
             )
     return cases

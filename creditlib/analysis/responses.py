@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,10 +13,10 @@ import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from creditlib.analysis.localization import Key, logged_responses
 from creditlib.analysis.runs import Group, Run, read_lines
 
 Array = NDArray[np.float32]
-Key = tuple[int, str, int]  # step, prompt, index within the prompt's group
 
 
 @dataclass(frozen=True)
@@ -98,22 +98,12 @@ def choose_responses(ledgers: Sequence[Ledger], limit: int) -> list[Response]:
     """Up to `limit` responses, as many from each ledger, spread over its steps; from a step those whose
     credit was moved most.
     """
-    found = [list(_responses(ledger)) for ledger in ledgers]
+    found = [
+        [_response(ledger, *logged) for logged in logged_responses(ledger.tokens, ledger.responses)]
+        for ledger in ledgers
+    ]
     shares = _shares([len(responses) for responses in found], limit)
     return [response for own, share in zip(found, shares, strict=True) for response in _spread(own, share)]
-
-
-def _responses(ledger: Ledger) -> Iterator[Response]:
-    """All responses that are in both files, which are written one after the other."""
-    said = {(row["step"], row["prompt"], row["response"]): row for row in ledger.responses}
-    tokens = ledger.tokens
-    columns = {name: tokens.column(name).to_numpy(zero_copy_only=False) for name in tokens.column_names}
-    starts = np.flatnonzero(columns["position"] == 0)
-    for start, end in pairwise([*starts, tokens.num_rows]):
-        rows = {name: values[start:end] for name, values in columns.items()}
-        key = (int(rows["step"][0]), str(rows["prompt"][0]), int(rows["response"][0]))
-        if key in said:
-            yield _response(ledger, key, rows, said[key])
 
 
 def _response(ledger: Ledger, key: Key, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Response:
