@@ -70,12 +70,14 @@ def naive(scorer: Scorer, pairs: Sequence[Pair]) -> list[torch.Tensor]:
 
 @torch.no_grad()
 def plain(scorer: Scorer, pairs: Sequence[Pair]) -> None:
-    """A forward pass over as many tokens as the replays have distinct ones, and the head where it must be."""
+    """A forward pass over as many tokens as the replays have distinct ones, in rows as long as the longest replay,
+    and the head where it must be.
+    """
     replays = list(dict.fromkeys(replay for pair in pairs for replay in pair))
     contexts = {context for context, _ in replays}
     prefixes = {context[:n] for context in contexts for n in range(1, len(context) + 1)}
     scored = sum(len(response) for _, response in replays)
-    total, length = len(prefixes) + scored, 512
+    total, length = len(prefixes) + scored, max(len(r.context) + len(r.response) for r in replays)
     ids = torch.arange(total - total % length).view(-1, length) % 1000
     with evaluating(scorer.model):
         hidden = [

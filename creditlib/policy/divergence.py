@@ -7,9 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-_BLOCK = (
-    1 << 19
-)  # probabilities compared at a time: temporaries that stay in the cache are several times faster
+_BLOCK = 1 << 18  # probabilities compared at a time: what stays in the cache is several times as fast
 
 
 def js_divergence(logits_p_TV: Tensor, logits_q_TV: Tensor) -> Tensor:
@@ -34,45 +32,59 @@ def probabilities(logits_TV: Tensor) -> Tensor:
 
 
 def compare_rows(
-    divergence: Callable[[Tensor, Tensor], Tensor], p_MV: Tensor, p_T: Tensor, q_MV: Tensor, q_T: Tensor
+    divergence: Callable[[Tensor, Tensor, Tensor], Tensor],
+    p_MV: Tensor,
+    p_T: Tensor,
+    q_MV: Tensor,
+    q_T: Tensor,
 ) -> Tensor:
-    """`divergence` of row `p_T[t]` of `p_MV` and row `q_T[t]` of `q_MV`, (T,), a few rows at a time."""
+    """`divergence` of row `p_T[t]` of `p_MV` and row `q_T[t]` of `q_MV`, (T,), a few rows at a time.
+
+    Args:
+        divergence: of two (R, V) that it may overwrite, with room for two more, (2, R, V).
+    """
     rows = max(1, _BLOCK // max(1, p_MV.shape[1]))
-    pieces = [
-        divergence(p_MV[some_p], q_MV[some_q])
-        for some_p, some_q in zip(p_T.split(rows), q_T.split(rows), strict=True)
-    ]
+    # One piece of memory for all: new pages for every few rows would take most of the time.
+    memory_4RV = p_MV.new_empty((4, min(rows, len(p_T)), p_MV.shape[1]))
+    pieces = []
+    for some_p, some_q in zip(p_T.split(rows), q_T.split(rows), strict=True):
+        p_RV, q_RV = memory_4RV[:2, : len(some_p)]
+        torch.index_select(p_MV, 0, some_p, out=p_RV)
+        torch.index_select(q_MV, 0, some_q, out=q_RV)
+        pieces.append(divergence(p_RV, q_RV, memory_4RV[2:, : len(some_p)]))
     return torch.cat(pieces)
 
 
-def js(p_TV: Tensor, q_TV: Tensor) -> Tensor:
-    """JSD of probabilities, (T,).
+def js(p_TV: Tensor, q_TV: Tensor, room_2TV: Tensor) -> Tensor:
+    """JSD of probabilities, (T,); overwrites all that it is given.
 
     Each KL is summed as m (u log u - u + 1) with u = p/m. What is added sums to zero over the vocabulary, but
     no term is negative then, and where p and q are close, the rounding of u hardly matters.
     """
     tiny = torch.finfo(p_TV.dtype).tiny  # stands for 0, whose logarithm times 0 would be NaN
-    m_TV = (p_TV + q_TV).mul_(0.5).clamp_(min=tiny)
-    terms_TV = _excess(p_TV.div(m_TV).clamp_(min=tiny)).add_(_excess(q_TV.div(m_TV).clamp_(min=tiny)))
-    divergence_T = terms_TV.mul_(m_TV).sum(-1).div_(2).clamp_(min=0)
-    return divergence_T
+    m_TV, log_TV = room_2TV
+    torch.add(p_TV, q_TV, out=m_TV).mul_(0.5).clamp_(min=tiny)
+    terms_TV = _excess(p_TV.div_(m_TV).clamp_(min=tiny), log_TV)
+    terms_TV.add_(_excess(q_TV.div_(m_TV).clamp_(min=tiny), log_TV))
+    return terms_TV.mul_(m_TV).sum(-1).div_(2).clamp_(min=0)
 
 
-def _excess(u: Tensor) -> Tensor:
-    """u log u - (u - 1); overwrites `u`."""
-    u_log_u = u.log().mul_(u)
-    return u_log_u.sub_(u.sub_(1))
+def _excess(u: Tensor, log: Tensor) -> Tensor:
+    """u log u - (u - 1), in place of `u`; `log` is room for the logarithm."""
+    torch.log(u, out=log).mul_(u)
+    return torch.sub(log, u.sub_(1), out=u)
 
 
-def top_k_js(k: int) -> Callable[[Tensor, Tensor], Tensor]:
+def top_k_js(k: int) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """`js` of coarser distributions: the `k` tokens likeliest under m, and all others as one.
 
     Merging tokens only loses information, so it is a lower bound (data processing inequality).
     """
 
-    def coarse_js(p_TV: Tensor, q_TV: Tensor) -> Tensor:
-        kept_Tk = (p_TV + q_TV).topk(min(k, p_TV.shape[1]), dim=1).indices
-        return js(_coarse(p_TV, kept_Tk), _coarse(q_TV, kept_Tk))
+    def coarse_js(p_TV: Tensor, q_TV: Tensor, room_2TV: Tensor) -> Tensor:
+        kept_Tk = torch.add(p_TV, q_TV, out=room_2TV[0]).topk(min(k, p_TV.shape[1]), dim=1).indices
+        p_Tk, q_Tk = _coarse(p_TV, kept_Tk), _coarse(q_TV, kept_Tk)
+        return js(p_Tk, q_Tk, p_Tk.new_empty((2, *p_Tk.shape)))
 
     return coarse_js
 

@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from creditlib.policy.divergence import compare_rows, js, probabilities, top_k_js
-from creditlib.policy.head import CHUNK
 from creditlib.policy.modes import evaluating
 from creditlib.policy.scoring import Scorer
 from creditlib.types import Replay, Rollout
 
 Pair = tuple[Replay, Replay]
+_CHUNK = (
+    128  # tokens whose distributions are held at a time; for many more, memory would be mapped anew each time
+)
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class SamplingPolicy:
         pairs_U2, place_M = np.unique(wanted_M2, axis=0, return_inverse=True)
         divergence = js if top_k is None else top_k_js(top_k)
         pieces: list[Tensor] = []
-        for start in range(0, len(pairs_U2), CHUNK):
-            p_U, q_U = pairs_U2[start : start + CHUNK].T
+        for start in range(0, len(pairs_U2), _CHUNK):
+            p_U, q_U = pairs_U2[start : start + _CHUNK].T
             p_MV, p_T = self._distributions(p_LD, p_U, temperature)
             q_MV, q_T = self._distributions(q_LD, q_U, temperature)
             pieces.append(compare_rows(divergence, p_MV, p_T, q_MV, q_T).float().cpu())

@@ -21,24 +21,31 @@ from creditlib.policy.attention import UnsupportedAttentionError, attending
 from creditlib.policy.tree import Packed, PrefixTree
 
 NAME = "creditlib_tree"
-SMALL = 1 << 16  # queries times keys of a block
+SMALL = 1 << 16  # queries times keys of a block: scores that stay in the cache
+FEW = 64  # keys (at most SMALL), which are better read in several small blocks than in a large one
 
 
 @dataclass(frozen=True)
 class _Inner:
-    """A segment with descendants: queries `start:last` read keys `start:end`."""
+    """A segment with descendants, or a part of them: queries `first:last` read keys `start:end`."""
 
     start: int
     end: int
+    first: int
     last: int
 
     @property
     def queries(self) -> slice:
-        return slice(self.start, self.last)
+        return slice(self.first, self.last)
 
     @property
     def keys(self) -> slice:
         return slice(self.start, self.end)
+
+    @property
+    def offset(self) -> int:
+        """Of the first query from the first key."""
+        return self.first - self.start
 
     def take(self, x_LHD: Tensor, which: Any) -> Tensor:
         """`x` of the queries or keys, (1, H, W, D)."""
@@ -60,6 +67,8 @@ class _Leaves:
     index_NW: Tensor
     real_NW: Tensor
     queries: Tensor  # index_NW[real_NW]
+    padded: bool
+    offset: int = 0
 
     @property
     def keys(self) -> Tensor:
@@ -67,7 +76,10 @@ class _Leaves:
 
     def take(self, x_LHD: Tensor, _: Any) -> Tensor:
         """`x` of all tokens, (N, H, W, D)."""
-        return x_LHD[self.index_NW].masked_fill(~self.real_NW[..., None, None], 0).transpose(1, 2)
+        x_NWHD = x_LHD[self.index_NW]
+        if self.padded:
+            x_NWHD.masked_fill_(~self.real_NW[..., None, None], 0)
+        return x_NWHD.transpose(1, 2)
 
     def rows(self, x_NHWD: Tensor) -> Tensor:
         """What `take` took, (M, H, D)."""
@@ -92,18 +104,28 @@ class TreeBlocks:
         leaves: dict[int, list[tuple[int, int]]] = {}
         for segment, end in zip(segments, last, strict=True):
             if end > segment.end:
-                inner.append(_Inner(segment.start, segment.end, end))
+                inner += _cut(segment.start, segment.end, end)
             else:  # at most half of a batch is padding
                 length = segment.end - segment.start
                 leaves.setdefault(length.bit_length(), []).append((segment.start, segment.end))
-        return TreeBlocks((*inner, *(_batch(runs, device) for runs in leaves.values())))
+        batches: list[_Leaves] = []
+        for bits, runs in leaves.items():
+            some = max(1, SMALL >> 2 * bits)
+            batches += [_batch(runs[n : n + some], device) for n in range(0, len(runs), some)]
+        return TreeBlocks((*inner, *batches))
+
+
+def _cut(start: int, end: int, last: int) -> list[_Inner]:
+    """Queries `start:last` and keys `start:end` in one block, or in small ones where keys are few."""
+    size = SMALL // (end - start) if end - start <= FEW else last - start
+    return [_Inner(start, end, first, min(first + size, last)) for first in range(start, last, size)]
 
 
 def _batch(runs: Sequence[tuple[int, int]], device: torch.device) -> _Leaves:
     start_N, end_N = torch.tensor(runs, device=device).unbind(1)
     index_NW = start_N[:, None] + torch.arange(int((end_N - start_N).max()), device=device)
     real_NW = index_NW < end_N[:, None]
-    return _Leaves(index_NW.where(real_NW, 0), real_NW, index_NW[real_NW])
+    return _Leaves(index_NW.where(real_NW, 0), real_NW, index_NW[real_NW], not bool(real_NW.all()))
 
 
 def pack_blocks(tree: PrefixTree, device: torch.device) -> Packed:
@@ -180,12 +202,15 @@ class _TreeAttention(torch.autograd.Function):
                 block.take(query_LHD, block.queries),
                 block.take(keys_LHD, block.keys),
                 block.take(values_LHD, block.keys),
+                block.offset,
                 scale,
             )
             lse_MH1 = block.rows(lse[..., None])
             merged_MH1 = torch.logaddexp(lse_LH1[block.queries], lse_MH1)
-            share_MH1 = (lse_MH1 - merged_MH1).exp()
-            out_LHD[block.queries] = out_LHD[block.queries].lerp(block.rows(part).to(wide), share_MH1)
+            share_MH1 = lse_MH1.sub_(merged_MH1).exp_()
+            out_MHD = out_LHD[block.queries].lerp_(block.rows(part).to(wide), share_MH1)
+            if isinstance(block, _Leaves):  # of an inner segment it is a view
+                out_LHD[block.queries] = out_MHD
             lse_LH1[block.queries] = merged_MH1
         out_LHD = out_LHD.to(query_LHD.dtype)
         ctx.save_for_backward(query_LHD, key_LHD, value_LHD, out_LHD, lse_LH1)
@@ -208,33 +233,36 @@ class _TreeAttention(torch.autograd.Function):
                 block.take(values_LHD, block.keys),
                 block.take(out_LHD, block.queries),
                 block.take(lse_LH1, block.queries)[..., 0],
+                block.offset,
                 ctx.scale,
             )
             d_query_LHD[block.queries] += block.rows(d_query)
             for whole_LHD, part in ((d_key_LHD, d_key), (d_value_LHD, d_value)):
-                # Every key is in one block; the query heads that share it are summed.
+                # The query heads that share a key are summed.
                 part_MHD = block.rows(part)
-                whole_LHD[block.keys] = part_MHD.unflatten(1, (whole_LHD.shape[1], -1)).sum(2, dtype=wide)
+                whole_LHD[block.keys] += part_MHD.unflatten(1, (whole_LHD.shape[1], -1)).sum(2, dtype=wide)
         dtype = query_LHD.dtype
         return d_query_LHD.to(dtype), d_key_LHD.to(dtype), d_value_LHD.to(dtype), None, None
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Causal attention of (N, H, Q, D) queries, the first of which stands at the first key; outputs and their
-    log-sum-exp (N, H, Q). Queries behind the last key see all keys.
+def _attend(q: Tensor, k: Tensor, v: Tensor, offset: int, scale: float) -> tuple[Tensor, Tensor]:
+    """Causal attention of (N, H, Q, D) queries, the first of which stands `offset` behind the first key; outputs
+    and their log-sum-exp (N, H, Q). Queries behind the last key see all keys.
     """
-    if _is_large(q, k):
+    if _is_large(q, k):  # and so never a part of a segment's queries
         large: tuple[Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             q, k, v, 0.0, True, scale=scale
         )
         return large
-    scores = _scores(q, k, scale)
-    lse = scores.logsumexp(-1)
-    return (scores - lse[..., None]).exp_().to(v.dtype) @ v, lse
+    scores = _scores(q, k, offset, scale)
+    most = scores.amax(-1, keepdim=True)
+    probs = scores.sub_(most).exp_()
+    total = probs.sum(-1, keepdim=True)
+    return (probs.to(v.dtype) @ v) / total, (most + total.log())[..., 0]
 
 
 def _attend_backward(
-    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, scale: float
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, offset: int, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of `q`, `k` and `v`, where `out` and `lse` may be about more keys than these."""
     if _is_large(q, k):
@@ -244,7 +272,7 @@ def _attend_backward(
             )
         )
         return large
-    probs = _scores(q, k, scale).sub_(lse[..., None]).exp_()
+    probs = _scores(q, k, offset, scale).sub_(lse[..., None]).exp_()
     change = (grad @ v.transpose(2, 3)).to(probs.dtype)
     change = change.sub_((grad * out).sum(-1, keepdim=True)).mul_(probs).mul_(scale).to(q.dtype)
     return change @ k, change.transpose(2, 3) @ q, probs.to(grad.dtype).transpose(2, 3) @ grad
@@ -255,11 +283,13 @@ def _is_large(q: Tensor, k: Tensor) -> bool:
     return q.shape[2] * k.shape[2] > SMALL
 
 
-def _scores(q: Tensor, k: Tensor, scale: float) -> Tensor:
+def _scores(q: Tensor, k: Tensor, offset: int, scale: float) -> Tensor:
     """Scaled scores in float32 at least, -inf after the query."""
     scores = (q @ k.transpose(2, 3)).to(torch.promote_types(q.dtype, torch.float32)).mul_(scale)
-    after = torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device).triu(1)
-    return scores.masked_fill_(after, -torch.inf)
+    queries, keys = min(q.shape[2], max(0, k.shape[2] - offset)), k.shape[2]
+    after = torch.ones(queries, keys, dtype=torch.bool, device=q.device).triu(offset + 1)
+    scores[:, :, :queries].masked_fill_(after, -torch.inf)
+    return scores
 
 
 def _for_each_query_head(x_LHD: Tensor, query_LHD: Tensor) -> Tensor:

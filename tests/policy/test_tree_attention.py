@@ -21,13 +21,17 @@ from .test_tree import SEQUENCES
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True, scope="module", params=["flash attention", "plain products"])
+# Whatever a block's size: flash attention, plain products, and plain products of a few queries or leaves.
+KERNELS = {"flash": {"SMALL": 0, "FEW": 0}, "plain": {"SMALL": 1 << 30}, "pieces": {"SMALL": 64, "FEW": 8}}
+
+
+@pytest.fixture(autouse=True, scope="module", params=KERNELS)
 def kernel(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both ways to compute a block, whatever its size."""
-    before = tree_attention_module.SMALL
-    tree_attention_module.SMALL = 0 if request.param == "flash attention" else 1 << 30
-    yield
-    tree_attention_module.SMALL = before
+    """All ways to compute a block."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in KERNELS[request.param].items():
+            patch.setattr(tree_attention_module, name, value)
+        yield
 
 
 def masked(query: Tensor, key: Tensor, value: Tensor, tree: PrefixTree, scale: float) -> Tensor:
