@@ -1,14 +1,14 @@
 """Do token-level weights help? The embedded policy on text-to-SQL under several credit strategies and seeds.
 
-    python -m benchmarks.learning                                   # 5 seeds, every arm, one run after another
-    python -m benchmarks.learning --jobs 2                          # two runs at a time, on half of the cores each
+    python -m benchmarks.learning                  # 5 seeds, every arm, one run after another
+    python -m benchmarks.learning --jobs 2         # two runs at a time, on half of the cores each
     python -m benchmarks.learning --seeds 3 --arms gdpo,mrtpo trainer.steps=60
 
 All start from one policy that gives its answers between other tags than those it was made with: a short warm
 start brings it to half of the format reward. Every arm has the same rollouts: steps, prompts, responses.
-Arguments after the options go to `python -m creditlib.train`. Runs lie in runs/learning/<arm>-seed<n>; a finished
-one is not run again, so that more seeds or arms can be added later. The table compares each arm with GDPO on
-the same questions and seeds.
+Arguments after the options go to `python -m creditlib.train`. Runs lie in runs/learning/<arm>-seed<n>; a
+finished one is not run again, so that more seeds or arms can be added later. The table compares each arm with
+GDPO on the same questions and seeds.
 """
 
 from __future__ import annotations

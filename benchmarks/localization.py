@@ -18,7 +18,7 @@ import torch
 
 from creditlib import assemble, cli
 from creditlib.analysis.localization import Case, localization, render
-from creditlib.credit.mrtpo import NOISE_REPLAYS
+from creditlib.credit.mrtpo import NOISE_REPLAYS, noise_floor
 from creditlib.parts import build_task
 from creditlib.policy.cpu import fast_float32_matmul
 from creditlib.policy.load import context_length
@@ -65,9 +65,9 @@ def main() -> None:
         replayer = SamplingPolicy(Scorer(policy.model))
         divergences = replayer.divergences(pairs)
         some = [pairs[i][0] for i in range(0, len(pairs), -(-len(pairs) // (8 * NOISE_REPLAYS)))]
-        floor = torch.cat(replayer.noise(some)).sqrt().mean().item()
+        floor = noise_floor(replayer.noise(some))
         half = SamplingPolicy(Scorer(policy.model.to(torch.bfloat16)))
-        floor_half = torch.cat(half.noise(some)).sqrt().mean().item()
+        floor_half = noise_floor(half.noise(some))
 
     cases: list[Case] = []
     differing: list[Case] = []

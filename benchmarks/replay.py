@@ -70,8 +70,8 @@ def naive(scorer: Scorer, pairs: Sequence[Pair]) -> list[torch.Tensor]:
 
 @torch.no_grad()
 def plain(scorer: Scorer, pairs: Sequence[Pair]) -> None:
-    """A forward pass over as many tokens as the replays have distinct ones, in rows as long as the longest replay,
-    and the head where it must be.
+    """A forward pass over as many tokens as the replays have distinct ones, in rows as long as the longest
+    replay, and the head where it must be.
     """
     replays = list(dict.fromkeys(replay for pair in pairs for replay in pair))
     contexts = {context for context, _ in replays}

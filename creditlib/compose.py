@@ -183,8 +183,12 @@ def _parse(argument: str) -> Override:
         override = OverridesParser.create().parse_override(argument)
     except HydraException as error:
         reason = str(error).splitlines()[0]
+        key, _, value = argument.partition("=")
+        quoted = f"{key}='{value}'"
+        # What Hydra reads as its own grammar is a text within quotes, of which the shell takes one pair off.
+        advice = f'. A text with spaces or any of <>{{}}(): is quoted twice: "{quoted}"' if value else ""
         raise CreditlibError(
-            f"cannot read the argument {argument!r}: expected key=value ({reason})"
+            f"cannot read the argument {argument!r}: expected key=value ({reason}){advice}"
         ) from None
     if override.key_or_group.partition(".")[0] == "hydra":
         raise CreditlibError(f"{argument}: Hydra's own settings are not used here; see --help for what is")

@@ -15,7 +15,9 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import types
 import typing
+from collections.abc import Collection
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -86,9 +88,9 @@ def build(group: str, name: str, **hyperparameters: Any) -> Any:
     annotations = typing.get_type_hints(owner, include_extras=True)
     for key in hyperparameters:
         if key not in settings:
-            raise CreditlibError(
-                f"{group}.{key}: {group}={name} has no such setting. {nearest(key, settings)}"
-            )
+            others = [f"{group}={other}" for other in names(group) if key in _settings_of(group, other)]
+            advice = f"{' and '.join(others)} has it" if others else nearest(key, settings)
+            raise CreditlibError(f"{group}.{key}: {group}={name} has no such setting. {advice}".rstrip())
     for key, setting in settings.items():
         if setting.default is inspect.Parameter.empty and key not in hyperparameters:
             raise CreditlibError(f"{group}.{key}: {group}={name} needs this setting, which is missing")
@@ -117,7 +119,9 @@ def main() -> None:
     """Print every part with its one-line description."""
     for group in BUILT_IN:
         known = names(group)
-        print(group if known else f"{group}: none yet")
+        if not known:
+            continue
+        print(group)
         width = max(map(len, known), default=0)
         for name in known:
             print(f"  {name:<{width}}  {describe(group, name)}".rstrip())
@@ -144,10 +148,31 @@ def _check(setting: str, annotation: Any, value: Any) -> Any:
         adapter = TypeAdapter(annotation, config=config)
         return adapter.validate_python(_as_tuples(value), strict=True)
     except ValidationError as error:
-        plain = isinstance(annotation, type) and not typing.get_args(annotation)
-        expected = annotation.__name__ if plain else str(annotation).replace("typing.", "")
-        reason = error.errors()[0]["msg"]
-        raise CreditlibError(f"{setting} must be {expected}, found {value!r} ({reason})") from None
+        reason = error.errors()[0]["msg"].lower()
+        raise CreditlibError(
+            f"{setting} must be {_expected(annotation)}, found {value!r} ({reason})"
+        ) from None
+
+
+def _expected(annotation: Any) -> str:
+    """A type as a person would say it."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _expected(typing.get_args(annotation)[0])  # its bounds are in pydantic's reason
+    if typing.get_origin(annotation) is typing.Literal:
+        return f"one of {', '.join(map(str, typing.get_args(annotation)))}"
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return " or ".join(_expected(option) for option in typing.get_args(annotation))
+    if annotation is type(None):
+        return "null"
+    plain = isinstance(annotation, type) and not typing.get_args(annotation)
+    return annotation.__name__ if plain else str(annotation).replace("typing.", "")
+
+
+def _settings_of(group: str, name: str) -> Collection[str]:
+    try:
+        return inspect.signature(get(group, name)).parameters
+    except CreditlibError:  # another package's, and broken: not what was asked for
+        return ()
 
 
 def _as_tuples(value: Any) -> Any:

@@ -11,6 +11,7 @@ V vocabulary, D hidden width, L packed tokens.  This module imports no torch at 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -77,6 +78,16 @@ class Rollout:
     def lengths_B(self) -> Tensor:
         """Number of sampled tokens of each response, (B,) int64."""
         return self.mask_BT.sum(1)
+
+    @property
+    def names(self) -> list[tuple[str, int]]:
+        """Each response's name within the step: its prompt's id, and its number among the responses to it."""
+        seen = Counter[int]()
+        found = []
+        for group in self.group_B.tolist():
+            found.append((self.prompts[group].id, seen[group]))
+            seen[group] += 1
+        return found
 
 
 class Span(NamedTuple):

@@ -19,7 +19,8 @@ schema, execution on the reference query. `replay` words it, with the facts in b
     {query}    the reference query           {message}  what SQLite said to this response
 
 A fact that `replay` restates is nowhere else in the prompts of replays, so leaving it out removes what it
-says. The schema and the template stand where they stand in the prompt as asked, everything else at the end.
+says. A sentence with the schema or the template stands where that stands in the prompt as asked (with both:
+where the first that it names stands), every other sentence at the end.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from string import Formatter
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
 from tasks.data.text2sql.generate import stream
@@ -47,6 +49,7 @@ REWARDS = ("format", "executable", "execution")
 SCHEMA, FORMAT = "Schema:\n{schema}", "Format: {format}"  # as every prompt says them
 REPLAY = {"format": FORMAT, "executable": SCHEMA, "execution": "Reference: {query}"}
 FACTS = ("format", "schema", "query", "message")
+IN_PROMPT = {"schema": SCHEMA, "format": FORMAT}  # facts that a prompt states as asked, in this order
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Text2SQL:
     instruction: str = "Write one SQLite query that answers the question."
     example_values: int = 2
     schema_max_chars: int = 6000
-    replay: Mapping[str, str] = field(default_factory=lambda: dict(REPLAY))
+    replay: Mapping[str, str | None] = field(default_factory=lambda: dict(REPLAY))
 
     def __post_init__(self) -> None:
         for setting, value, allowed in (
@@ -104,13 +107,20 @@ class Text2SQL:
         for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
             if seconds <= 0:
                 raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
-        for reward, wording in self.replay.items():
-            if reward not in REWARDS:
-                raise CreditlibError(f"task.replay.{reward}: no such reward, only {', '.join(REWARDS)}")
-            if unknown := set(_facts(wording)) - set(FACTS):
-                known = ", ".join(f"{{{fact}}}" for fact in FACTS)
+        if unknown := set(self.replay) - set(REWARDS):
+            raise CreditlibError(f"task.replay.{min(unknown)}: no such reward, only {', '.join(REWARDS)}")
+        for reward, wording in self._wordings.items():
+            known = ", ".join(f"{{{fact}}}" for fact in FACTS)
+            try:
+                facts = _mentioned(wording)
+            except ValueError as error:
                 raise CreditlibError(
-                    f"task.replay.{reward}: {{{sorted(unknown)[0]}}} is no fact; there are {known}"
+                    f"task.replay.{reward}: {error} in {wording!r}; facts stand in braces ({known}), and a "
+                    "brace itself is written twice"
+                ) from None
+            if unknown := set(facts) - set(FACTS):
+                raise CreditlibError(
+                    f"task.replay.{reward}: {{{min(unknown)}}} is no fact; there are {known}"
                 )
         if "train" in self.evaluation:
             raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
@@ -169,9 +179,8 @@ class Text2SQL:
             "evidence": row.evidence,
             "schema": schema,
         }
-        prompt = Prompt(id, self.name, text="", reference=reference)
-        before = [SCHEMA.format(schema=schema), FORMAT.format(format=self._tagged("one SQLite query"))]
-        return self._compose(prompt, before, [])
+        facts = self._facts(reference)
+        return self._compose(id, reference, [sentence.format(**facts) for sentence in IN_PROMPT.values()], [])
 
     def describe(self, schema: Schema) -> str:
         """The schema as prompts of this task show it."""
@@ -184,48 +193,61 @@ class Text2SQL:
     def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
         """What each reward's verifier went by in judging a response, in the words of `replay`."""
         executable = checks.get("executable")
-        facts = {
-            "format": self._tagged("one SQLite query"),
-            "schema": prompt.reference["schema"],
-            "query": prompt.reference["gold"],
-            "message": (executable and executable.info) or "",
-        }
+        facts = self._facts(prompt.reference, message=(executable and executable.info) or "")
         # Without its fact a sentence says nothing.
         return {
             reward: wording.format(**facts)
-            for reward, wording in self.replay.items()
-            if all(facts[fact] for fact in _facts(wording))
+            for reward, wording in self._wordings.items()
+            if all(facts[fact] for fact in _mentioned(wording))
         }
 
     def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
         """`prompt` with the given rewards' information, as `information` words it, and no others'."""
-        if unknown := set(information) - set(self.replay):
+        if unknown := set(information) - set(self._wordings):
             raise CreditlibError(
-                f"no reward {sorted(unknown)} in task.replay, which words {', '.join(self.replay)}"
+                f"no reward {sorted(unknown)} in task.replay, which words {', '.join(self._wordings)}"
             )
-        restated = {fact: reward for reward, wording in self.replay.items() for fact in _facts(wording)}
-        place = {"schema": [SCHEMA.format(schema=prompt.reference["schema"])]}
-        place["format"] = [FORMAT.format(format=self._tagged("one SQLite query"))]
-        for fact in place.keys() & restated.keys():
-            place[fact] = []
-        place["end"] = []
+        facts = self._facts(prompt.reference)
+        restated = {fact for wording in self._wordings.values() for fact in _mentioned(wording)}
+        # What each place of the prompt says: a fact's own place what restates it, the end what restates none.
+        places: dict[str, list[str]] = {
+            fact: [] if fact in restated else [sentence.format(**facts)]
+            for fact, sentence in IN_PROMPT.items()
+        }
+        end: list[str] = []
         for reward, text in information.items():
-            stated = [fact for fact in _facts(self.replay[reward]) if fact in place]
-            place[stated[0] if stated else "end"].append(text)
-        return self._compose(prompt, place["schema"] + place["format"], place["end"])
+            stated = [fact for fact in _mentioned(self._wordings[reward]) if fact in places]
+            (places[stated[0]] if stated else end).append(text)
+        return self._compose(prompt.id, prompt.reference, [*chain(*places.values())], end)
 
-    def _compose(self, prompt: Prompt, before: Sequence[str], after: Sequence[str]) -> Prompt:
-        """`prompt` from its question and what stands before and after it."""
-        hint = prompt.reference["evidence"]
-        asked = [*([f"Hint: {hint}"] if hint else []), f"Question: {prompt.reference['question']}"]
+    def _facts(self, reference: Mapping[str, Any], message: str = "") -> dict[str, str]:
+        """The facts by name; `message` is SQLite's, on a response."""
+        return {
+            "format": self._tagged("one SQLite query"),
+            "schema": reference["schema"],
+            "query": reference["gold"],
+            "message": message,
+        }
+
+    @property
+    def _wordings(self) -> dict[str, str]:
+        """`replay` without the rewards that are not to be replayed."""
+        return {reward: wording for reward, wording in self.replay.items() if wording is not None}
+
+    def _compose(
+        self, id: str, reference: Mapping[str, Any], before: Sequence[str], after: Sequence[str]
+    ) -> Prompt:
+        """The prompt from its question and what stands before and after it."""
+        hint = reference["evidence"]
+        asked = [*([f"Hint: {hint}"] if hint else []), f"Question: {reference['question']}"]
         # What comes last is shared least: all before it begins like the prompt as it was asked.
         body = "\n".join([*before, *asked, *after])
         if self.style == "text":
             text = "\n".join(part for part in (self.instruction, body, "Answer:\n") if part)
-            return Prompt(prompt.id, prompt.task, text=text, reference=prompt.reference)
+            return Prompt(id, self.name, text=text, reference=reference)
         system = ({"role": "system", "content": self.instruction},) if self.instruction else ()
         messages = (*system, {"role": "user", "content": body})
-        return Prompt(prompt.id, prompt.task, messages=messages, reference=prompt.reference)
+        return Prompt(id, self.name, messages=messages, reference=reference)
 
     def synthetic(self, seed: int) -> Iterator[tuple[Prompt, str]]:
         """Endless (prompt, response) pairs on invented databases, to train a small model on; not verifiable.
@@ -304,6 +326,6 @@ class Text2SQL:
         return f"{self.tags[0]}{sql}{self.tags[1]}"
 
 
-def _facts(wording: str) -> list[str]:
+def _mentioned(wording: str) -> list[str]:
     """The names in braces."""
     return [name for _, name, _, _ in Formatter().parse(wording) if name is not None]

@@ -7,7 +7,6 @@ reward), so neither sampling nor the number of processes is touched.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from creditlib.config import Control
 from creditlib.policy.streams import exponentials, stream_key
-from creditlib.types import CreditContext, CreditStrategy, Rollout, TokenCredit
+from creditlib.types import CreditContext, CreditStrategy, TokenCredit
 
 
 @dataclass(frozen=True)
@@ -39,18 +38,21 @@ class Controlled:
         return self.strategy.needs
 
     def assign(self, context: CreditContext) -> TokenCredit:
-        """The strategy's credit with other weights of the same mean; what it adds is shuffled along."""
+        """The strategy's credit with other weights of the same mean; what it adds is shuffled along.
+
+        What its weights were made of is left out, for these are not.
+        """
         credit = self.strategy.assign(context)
         mask_BT = context.rollout.mask_BT
         weights_BKT = credit.weights_BKT.clone()
         bonus_BT = None if credit.bonus_BT is None else credit.bonus_BT.clone()
-        for b, name in enumerate(_names(context.rollout)):
+        for b, name in enumerate(context.rollout.names):
             own_T = mask_BT[b].nonzero()[:, 0]
             for k in range(weights_BKT.shape[1]):
-                draws_T = self._draws(context.step, name, k, len(own_T), mask_BT.device)
+                draws_T = self._draws(context.step, f"{k}", name, len(own_T), mask_BT.device)
                 weights_BKT[b, k, own_T] = self._replace(weights_BKT[b, k, own_T], draws_T)
             if bonus_BT is not None:
-                order_T = self._draws(context.step, name, -1, len(own_T), mask_BT.device).argsort()
+                order_T = self._draws(context.step, "bonus", name, len(own_T), mask_BT.device).argsort()
                 bonus_BT[b, own_T] = bonus_BT[b, own_T][order_T]
         return TokenCredit.combine(
             context.advantages,
@@ -58,7 +60,6 @@ class Controlled:
             mask_BT,
             bonus_BT=bonus_BT,
             mean_one=credit.mean_one,
-            relevance_BKT=credit.relevance_BKT,
             diagnostics=credit.diagnostics,
         )
 
@@ -70,11 +71,11 @@ class Controlled:
         return random_band(weights_T, draws_T)
 
     def _draws(
-        self, step: int, name: tuple[str, int], reward: int, count: int, device: torch.device
+        self, step: int, what: str, response: tuple[str, int], count: int, device: torch.device
     ) -> Tensor:
-        """`count` numbers uniform in (0, 1)."""
-        prompt, sample = name
-        key = stream_key(self.seed, step, f"control {reward} {prompt}", sample)
+        """`count` numbers uniform in (0, 1), for the weights of a reward or the bonus of a response."""
+        prompt, sample = response
+        key = stream_key(self.seed, step, f"control {what} {prompt}", sample)
         return torch.exp(-exponentials(torch.tensor([key], device=device), 0, count)[0])
 
 
@@ -91,13 +92,3 @@ def random_band(weights_T: Tensor, draws_T: Tensor) -> Tensor:
     if distance == 0:  # a band of no width
         return weights_T
     return (end + (random_T - end) * (mean - end) / distance).to(weights_T)
-
-
-def _names(rollout: Rollout) -> list[tuple[str, int]]:
-    """Each response's prompt and its number among the responses to it."""
-    seen: Counter[int] = Counter()
-    names = []
-    for group in rollout.group_B.tolist():
-        names.append((rollout.prompts[group].id, seen[group]))
-        seen[group] += 1
-    return names

@@ -12,8 +12,8 @@ docs/methods/mrtpo.md says more, and what each metric means.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated, Literal
@@ -24,10 +24,25 @@ from torch import Tensor
 
 from creditlib.types import CreditContext, Replay, TokenCredit
 
-NOISE_REPLAYS = 4  # responses a step that are replayed twice, to see what rounding alone does
-# What can become of a response and a reward that it has an advantage from. Only what is replayed and not
-# below the floor has other than uniform weights.
-OUTCOMES = ("replayed", "below_floor", "no_information", "overflow", "one_token")
+NOISE_REPLAYS = 4  # replays a step that are made twice, to see what rounding alone does
+
+# What became of a reward in a response, one of these each. The weights are uniform in all but the first.
+OUTCOMES = (
+    "by_relevance",  # replayed, and weighted by what moved
+    "below_floor",  # replayed, but little more moved than by rounding
+    "not_finite",  # replayed, but the policy's probabilities are no numbers
+    "no_advantage",  # not replayed, like the following: 0 times any weight is 0
+    "no_information",  # the verifier had nothing to tell
+    "one_token",  # nothing to distribute
+    "overflow",  # a context and the response exceed the model's positions
+)
+
+
+def noise_floor(noise: Sequence[Tensor]) -> float:
+    """The distance that rounding alone makes, from divergences of replays that changed nothing."""
+    divergence_M = torch.cat(list(noise)).double()
+    finite_M = divergence_M[divergence_M.isfinite()]
+    return finite_M.mean().sqrt().item() if len(finite_M) else 0.0
 
 
 def mix_uniform(relevance_T: Tensor, beta: float, mask_T: Tensor | None = None) -> Tensor:
@@ -75,59 +90,49 @@ class Mrtpo:
 
     def assign(self, context: CreditContext) -> TokenCredit:
         """Replay every response for each reward that it has an advantage from, and weight its tokens."""
-        names, mask_BT = context.table.names, context.rollout.mask_BT
+        mask_BT, names = context.rollout.mask_BT, context.table.names
         pairs, outcomes = self._plan(context)
         divergences, floor, diagnostics = self._measure(context, list(pairs.values()))
         relevance_BKT = torch.full((len(mask_BT), len(names), mask_BT.shape[1]), torch.nan)
         weights_BKT = torch.ones_like(relevance_BKT)
-        means: dict[str, list[float]] = {name: [] for name in names}
         for (b, k), divergence_T in zip(pairs, divergences, strict=True):
             tokens_T = mask_BT[b].cpu().nonzero()[:, 0]
             relevance_T = (divergence_T - floor**2).clamp(min=0)
             if self.distance == "js_distance":
                 relevance_T = relevance_T.sqrt()
             relevance_BKT[b, k, tokens_T] = relevance_T
-            mean = divergence_T.sqrt().mean().item()
-            means[names[k]].append(mean)
-            if mean >= 2 * floor and mean > 0:  # false for NaN as well
+            outcomes[b][k] = _outcome(divergence_T, floor)
+            if outcomes[b][k] == "by_relevance":
                 weights_BKT[b, k, tokens_T] = mix_uniform(relevance_T, self.beta)
-            else:
-                outcomes[names[k], "below_floor"] += 1
-        device, rows = mask_BT.device, max(len(mask_BT), 1)
-        diagnostics |= {f"distance/{name}": fmean(found) for name, found in means.items() if found}
-        diagnostics |= {
-            f"{outcome}/{name}": outcomes[name, outcome] / rows for name in names for outcome in OUTCOMES
-        }
+        device = mask_BT.device
         return TokenCredit.combine(
             context.advantages,
             weights_BKT.to(device),
             mask_BT,
             relevance_BKT=relevance_BKT.to(device),
-            diagnostics=diagnostics,
+            diagnostics=diagnostics | _report(names, outcomes, dict(zip(pairs, divergences, strict=True))),
         )
 
     def _plan(
         self, context: CreditContext
-    ) -> tuple[dict[tuple[int, int], tuple[Replay, Replay]], Counter[tuple[str, str]]]:
-        """The replays to compare for each (response, reward), and what became of the others."""
+    ) -> tuple[dict[tuple[int, int], tuple[Replay, Replay]], list[list[str]]]:
+        """The replays to compare for each (response, reward), and what becomes of the others, (B, K)."""
         assert context.contexts is not None  # the trainer grants what `needs` names
         pairs: dict[tuple[int, int], tuple[Replay, Replay]] = {}
-        outcomes = Counter[tuple[str, str]]()
-        lengths = context.rollout.lengths_B.tolist()
-        for b, k in context.advantages.by_reward_BK.cpu().nonzero().tolist():  # 0: no weight matters
-            name = context.table.names[k]
+        lengths, names = context.rollout.lengths_B.tolist(), context.table.names
+        outcomes = [["no_advantage"] * len(names) for _ in lengths]
+        for b, k in context.advantages.by_reward_BK.cpu().nonzero().tolist():
             informed = context.contexts.informed(b)
-            if name not in informed:
-                outcomes[name, "no_information"] += 1
+            if names[k] not in informed:
+                outcomes[b][k] = "no_information"
             elif lengths[b] == 1:
-                outcomes[name, "one_token"] += 1
+                outcomes[b][k] = "one_token"
             else:
-                told, left_out = self._told(name, informed)
+                told, left_out = self._told(names[k], informed)
                 first, second = context.contexts.replay(b, told), context.contexts.replay(b, left_out)
                 if first is None or second is None:
-                    outcomes[name, "overflow"] += 1
+                    outcomes[b][k] = "overflow"
                 else:
-                    outcomes[name, "replayed"] += 1
                     pairs[b, k] = first, second
         return pairs, outcomes
 
@@ -149,10 +154,34 @@ class Mrtpo:
         divergences = policy.divergences(pairs, temperature=self.temperature, top_k=self.top_k)
         some = range(0, len(pairs), -(-len(pairs) // NOISE_REPLAYS))
         noise = policy.noise([pairs[i][0] for i in some], temperature=self.temperature)
-        floor = torch.cat(noise).mean().sqrt().item()
+        floor = noise_floor(noise)
         if self.top_k is None:
             return divergences, floor, {"floor": floor}
         exact = policy.divergences([pairs[i] for i in some], temperature=self.temperature)
         exact_M = torch.cat(exact).sqrt()
         error = (torch.cat([divergences[i] for i in some]).sqrt() - exact_M).abs().mean() / exact_M.mean()
         return divergences, floor, {"floor": floor, "top_k_error": error.item()}
+
+
+def _outcome(divergence_T: Tensor, floor: float) -> str:
+    """Of a replayed response."""
+    mean = divergence_T.sqrt().mean().item()
+    if not math.isfinite(mean):
+        return "not_finite"
+    return "by_relevance" if mean >= 2 * floor and mean > 0 else "below_floor"
+
+
+def _report(
+    names: Sequence[str],
+    outcomes: Sequence[Sequence[str]],
+    divergences: Mapping[tuple[int, int], Tensor],
+) -> dict[str, float]:
+    """Shares of responses for each outcome, and the mean distance of the responses that were replayed."""
+    report: dict[str, float] = {}
+    for k, name in enumerate(names):
+        found = [own[k] for own in outcomes]
+        report |= {f"{outcome}/{name}": found.count(outcome) / max(len(found), 1) for outcome in OUTCOMES}
+        means = [own_T.sqrt().mean().item() for (_, reward), own_T in divergences.items() if reward == k]
+        if finite := [mean for mean in means if math.isfinite(mean)]:
+            report[f"distance/{name}"] = fmean(finite)
+    return report

@@ -21,8 +21,8 @@ from creditlib.policy.attention import UnsupportedAttentionError, attending
 from creditlib.policy.tree import Packed, PrefixTree
 
 NAME = "creditlib_tree"
-SMALL = 1 << 16  # queries times keys of a block: scores that stay in the cache
-FEW = 64  # keys (at most SMALL), which are better read in several small blocks than in a large one
+SMALL = 1 << 16  # most queries times keys of a small block, whose scores stay in the cache
+FEW = 64  # a segment of at most so many keys is read in small blocks, however many its queries
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,16 @@ class _Inner:
         """Of the first query from the first key."""
         return self.first - self.start
 
-    def take(self, x_LHD: Tensor, which: Any) -> Tensor:
-        """`x` of the queries or keys, (1, H, W, D)."""
-        return x_LHD[which].transpose(0, 1)[None]
+    def take_queries(self, x_LHD: Tensor) -> Tensor:
+        """`x` of the queries, (1, H, W, D)."""
+        return x_LHD[self.queries].transpose(0, 1)[None]
+
+    def take_keys(self, x_LHD: Tensor) -> Tensor:
+        """`x` of the keys, likewise."""
+        return x_LHD[self.keys].transpose(0, 1)[None]
 
     def rows(self, x_1HWD: Tensor) -> Tensor:
-        """What `take` took, (W, H, D)."""
+        """What was taken, (W, H, D)."""
         return x_1HWD[0].transpose(0, 1)
 
 
@@ -60,8 +64,8 @@ class _Inner:
 class _Leaves:
     """Segments without descendants and of similar length: N of them read themselves as one batch.
 
-    They are right padded to W tokens, which no query that counts comes after. Padding is zero wherever it is
-    read, so it has no gradient either.
+    They are right padded to W, the longest's number of tokens; no query that counts comes after padding.
+    Padding is zero wherever it is read, so it has no gradient either.
     """
 
     index_NW: Tensor
@@ -74,15 +78,17 @@ class _Leaves:
     def keys(self) -> Tensor:
         return self.queries
 
-    def take(self, x_LHD: Tensor, _: Any) -> Tensor:
+    def take_queries(self, x_LHD: Tensor) -> Tensor:
         """`x` of all tokens, (N, H, W, D)."""
         x_NWHD = x_LHD[self.index_NW]
         if self.padded:
             x_NWHD.masked_fill_(~self.real_NW[..., None, None], 0)
         return x_NWHD.transpose(1, 2)
 
+    take_keys = take_queries
+
     def rows(self, x_NHWD: Tensor) -> Tensor:
-        """What `take` took, (M, H, D)."""
+        """What was taken, (M, H, D)."""
         return x_NHWD.transpose(1, 2)[self.real_NW]
 
 
@@ -105,12 +111,12 @@ class TreeBlocks:
         for segment, end in zip(segments, last, strict=True):
             if end > segment.end:
                 inner += _cut(segment.start, segment.end, end)
-            else:  # at most half of a batch is padding
+            else:  # lengths of the same number of bits: less than half of a batch is padding
                 length = segment.end - segment.start
                 leaves.setdefault(length.bit_length(), []).append((segment.start, segment.end))
         batches: list[_Leaves] = []
         for bits, runs in leaves.items():
-            some = max(1, SMALL >> 2 * bits)
+            some = max(1, SMALL >> 2 * bits)  # a leaf has less than 2^bits queries, and as many keys
             batches += [_batch(runs[n : n + some], device) for n in range(0, len(runs), some)]
         return TreeBlocks((*inner, *batches))
 
@@ -199,9 +205,9 @@ class _TreeAttention(torch.autograd.Function):
         lse_LH1 = out_LHD.new_full((*query_LHD.shape[:2], 1), -torch.inf)
         for block in tree.blocks:
             part, lse = _attend(
-                block.take(query_LHD, block.queries),
-                block.take(keys_LHD, block.keys),
-                block.take(values_LHD, block.keys),
+                block.take_queries(query_LHD),
+                block.take_keys(keys_LHD),
+                block.take_keys(values_LHD),
                 block.offset,
                 scale,
             )
@@ -227,12 +233,12 @@ class _TreeAttention(torch.autograd.Function):
         )
         for block in ctx.tree.blocks:
             d_query, d_key, d_value = _attend_backward(
-                block.take(grad_LHD, block.queries),
-                block.take(query_LHD, block.queries),
-                block.take(keys_LHD, block.keys),
-                block.take(values_LHD, block.keys),
-                block.take(out_LHD, block.queries),
-                block.take(lse_LH1, block.queries)[..., 0],
+                block.take_queries(grad_LHD),
+                block.take_queries(query_LHD),
+                block.take_keys(keys_LHD),
+                block.take_keys(values_LHD),
+                block.take_queries(out_LHD),
+                block.take_queries(lse_LH1)[..., 0],
                 block.offset,
                 ctx.scale,
             )
@@ -246,10 +252,11 @@ class _TreeAttention(torch.autograd.Function):
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, offset: int, scale: float) -> tuple[Tensor, Tensor]:
-    """Causal attention of (N, H, Q, D) queries, the first of which stands `offset` behind the first key; outputs
-    and their log-sum-exp (N, H, Q). Queries behind the last key see all keys.
+    """Causal attention of (N, H, Q, D) queries, the first of which stands `offset` behind the first key;
+    outputs and their log-sum-exp (N, H, Q). Queries behind the last key see all keys.
     """
-    if _is_large(q, k):  # and so never a part of a segment's queries
+    if _is_large(q, k):
+        assert offset == 0  # what the kernel takes for granted; only small blocks are parts of a segment
         large: tuple[Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             q, k, v, 0.0, True, scale=scale
         )
@@ -266,6 +273,7 @@ def _attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of `q`, `k` and `v`, where `out` and `lse` may be about more keys than these."""
     if _is_large(q, k):
+        assert offset == 0
         large: tuple[Tensor, Tensor, Tensor] = (
             torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
                 grad, q, k, v, out, lse, 0.0, True, scale=scale

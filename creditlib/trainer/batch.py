@@ -108,37 +108,46 @@ def whiten_over_processes(advantages_BT: Tensor, mask_BT: Tensor, processes: Pro
 
 
 def credit_metrics(
-    credit: TokenCredit, advantages_BT: Tensor, counted_BT: Tensor, processes: Processes
+    credit: TokenCredit,
+    advantages: Advantages,
+    advantages_BT: Tensor,
+    counted_BT: Tensor,
+    processes: Processes,
 ) -> dict[str, float]:
-    """How concentrated the weights are (ESS over T: 1 is uniform), the final token advantages, and the
-    strategy's diagnostics.
+    """How concentrated the weights are, the final token advantages, and the strategy's diagnostics.
 
-    Over all responses with tokens that count. Diagnostics are averaged over processes, by their number of
-    responses.
+    Weights are looked at where a response has an advantage from the reward: elsewhere they move nothing.
+    Their effective sample size over the number of tokens is 1 where they are uniform. Diagnostics are
+    averaged over processes, by their number of responses.
     """
     rows_B = counted_BT.any(1)
-    weights_BKT = (credit.weights_BKT * counted_BT[:, None])[rows_B]
-    square_BK = weights_BKT.square().sum(2).clamp(min=torch.finfo(weights_BKT.dtype).tiny)
-    ess_BK = weights_BKT.sum(2).square() / square_BK / counted_BT[rows_B].sum(1, keepdim=True)
+    matters_BK = (advantages.by_reward_BK.to(rows_B.device) != 0) & rows_B[:, None]
+    weights_MT = (credit.weights_BKT * counted_BT[:, None])[matters_BK]
+    square_M = weights_MT.square().sum(1).clamp(min=torch.finfo(weights_MT.dtype).tiny)
+    length_M = counted_BT.sum(1, keepdim=True).expand_as(matters_BK)[matters_BK]
+    ess_M = weights_MT.sum(1).square() / square_M / length_M
     token_T = advantages_BT[counted_BT].double()
-    rows, rewards = ess_BK.shape
+    rows = int(rows_B.sum())
     sums = [
         float(rows),
-        ess_BK.double().sum().item(),
+        float(len(ess_M)),
+        ess_M.double().sum().item(),
         float(len(token_T)),
         token_T.sum().item(),
         token_T.square().sum().item(),
     ]
     parts = processes.gather(
-        (sums, weights_BKT.amax().item() if rows else -math.inf, dict(credit.diagnostics))
+        (sums, weights_MT.amax().item() if len(ess_M) else -math.inf, dict(credit.diagnostics))
     )
-    count, ess, tokens, total, square = map(math.fsum, zip(*(part for part, _, _ in parts), strict=True))
+    columns = zip(*(part for part, _, _ in parts), strict=True)
+    count, weighted, ess, tokens, total, square = map(math.fsum, columns)
     if not count:
         return {}
     mean = total / tokens
     metrics = {
-        "credit/ess": ess / (count * rewards),
-        "credit/max_weight": max(heaviest for _, heaviest, _ in parts),
+        # 1: a step without advantages spreads nothing unevenly
+        "credit/ess": ess / weighted if weighted else 1.0,
+        "credit/max_weight": max(heaviest for _, heaviest, _ in parts) if weighted else 1.0,
         "advantage/mean": mean,
         "advantage/std": math.sqrt(max(square / tokens - mean * mean, 0.0)),
     }

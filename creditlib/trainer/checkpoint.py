@@ -44,6 +44,7 @@ class RunDirectory:
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
+        self._found = path.exists()
         make_folder(self.checkpoints, f"run.dir={path}")
         try:
             self._lock = open(path / ".lock", "w")  # noqa: SIM115 - held for the life of the run
@@ -63,6 +64,17 @@ class RunDirectory:
             raise
 
     def close(self) -> None:
+        """Release the lock. Where nothing was computed, the folder goes: what stopped the run came too early
+        for it to be one.
+        """
+        ours = {".lock", "config.yaml", "checkpoints"}
+        if {path.name for path in self.path.iterdir()} <= ours and not any(self.checkpoints.iterdir()):
+            with contextlib.suppress(OSError):  # a folder more does no harm
+                self.checkpoints.rmdir()
+                (self.path / "config.yaml").unlink(missing_ok=True)
+                (self.path / ".lock").unlink()
+                if not self._found:
+                    self.path.rmdir()
         self._lock.close()
 
     def _claim(self, config: Mapping[str, Any]) -> None:

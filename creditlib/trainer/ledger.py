@@ -233,9 +233,8 @@ class _Step:
         }
 
     def _key(self, row: int) -> dict[str, Any]:
-        groups = self.rollout.group_B.tolist()
-        sample = groups[:row].count(groups[row])
-        return {"step": self.step, "prompt": self.rollout.prompts[groups[row]].id, "response": sample}
+        prompt, sample = self.rollout.names[row]
+        return {"step": self.step, "prompt": prompt, "response": sample}
 
 
 def _floats(values_T: Tensor) -> NDArray[np.float32]:

@@ -192,8 +192,8 @@ class Trainer:
             parts = self.task.parts if isinstance(self.task, Dissects) else None
             self.ledger.write(step, rollout, table, advantages, credit, scores, advantages_BT, parts)
         self._show(step, rollout, table, advantages_BT)
-        metrics |= batch.metrics() | credit_metrics(credit, advantages_BT, counted_BT, self.processes)
-        return metrics | {"prompts_drawn": float(collected.drawn)} | watch.metrics()
+        metrics |= credit_metrics(credit, advantages, advantages_BT, counted_BT, self.processes)
+        return metrics | batch.metrics() | {"prompts_drawn": float(collected.drawn)} | watch.metrics()
 
     def _context(
         self, step: int, rollout: Rollout, table: RewardTable, scores: Scores, advantages: Advantages

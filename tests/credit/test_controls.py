@@ -35,13 +35,13 @@ class Fixed:
 
 def world(groups: list[int] | None = None, step: int = 3) -> SimpleNamespace:
     mask_BT = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    groups = groups or [0, 0, 0, 1, 1, 1]
     generator = torch.Generator().manual_seed(2)
     return SimpleNamespace(
         advantages=Advantages(torch.randn(len(LENGTHS), 2, generator=generator), torch.zeros(len(LENGTHS))),
         rollout=SimpleNamespace(
             mask_BT=mask_BT,
-            group_B=torch.tensor(groups or [0, 0, 0, 1, 1, 1]),
-            prompts=[SimpleNamespace(id="a"), SimpleNamespace(id="b")],
+            names=[("ab"[group], groups[:b].count(group)) for b, group in enumerate(groups)],
         ),
         step=step,
     )
@@ -82,8 +82,8 @@ def test_rewards_steps_and_seeds_are_shuffled_apart() -> None:
 def test_a_response_is_shuffled_alike_wherever_it_stands() -> None:
     """Its prompt and its number among the responses to it decide, not its row."""
     context = world([0, 0, 0, 1, 1, 1])
-    together = Controlled(Fixed(), "shuffled", 0)._draws(3, ("b", 1), 0, 4, torch.device("cpu"))
-    again = Controlled(Fixed(), "shuffled", 0)._draws(3, ("b", 1), 0, 6, torch.device("cpu"))
+    together = Controlled(Fixed(), "shuffled", 0)._draws(3, "0", ("b", 1), 4, torch.device("cpu"))
+    again = Controlled(Fixed(), "shuffled", 0)._draws(3, "0", ("b", 1), 6, torch.device("cpu"))
     assert torch.equal(together, again[:4])
     swapped = controlled("shuffled", world([1, 1, 1, 0, 0, 0]))
     assert rows(swapped.weights_BKT[:, 0]) != rows(controlled("shuffled", context).weights_BKT[:, 0])

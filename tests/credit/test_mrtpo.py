@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from creditlib import registry
-from creditlib.credit.mrtpo import NOISE_REPLAYS, OUTCOMES, Mrtpo, mix_uniform
+from creditlib.credit.mrtpo import NOISE_REPLAYS, OUTCOMES, Mrtpo, mix_uniform, noise_floor
 from creditlib.credit.uniform import Uniform
 from creditlib.types import Advantages, Replay, TokenCredit
 
@@ -169,11 +169,13 @@ def test_each_way_to_uniform_weights_is_counted() -> None:
     found = credit.diagnostics
     counts = {o: [round(5 * found[f"{o}/{name}"]) for name in NAMES] for o in OUTCOMES}
     assert counts == {
-        "replayed": [2, 1, 2],
+        "by_relevance": [2, 1, 2],
         "below_floor": [0, 0, 0],
+        "not_finite": [0, 0, 0],
+        "no_advantage": [1, 1, 1],
         "no_information": [0, 1, 0],
-        "overflow": [1, 1, 1],
         "one_token": [1, 1, 1],
+        "overflow": [1, 1, 1],
     }
     uniform = torch.ones(3)
     for b, k in ((1, 1), (2, 0), (3, 0), (4, 0)):
@@ -223,7 +225,13 @@ def test_a_policy_that_answers_nan_gives_uniform_credit() -> None:
     context.policy.divergence = lambda one, other: torch.full((3,), torch.nan)
     credit = assign(Mrtpo(), context)
     assert torch.equal(credit.weights_BKT[0, 0], torch.ones(3))
-    assert credit.diagnostics["below_floor/format"] == 1
+    assert credit.diagnostics["not_finite/format"] == 1
+    assert "distance/format" not in credit.diagnostics
+
+
+def test_a_replay_that_is_nan_leaves_the_floor_of_the_others() -> None:
+    assert noise_floor([torch.tensor([0.01, 0.03]), torch.tensor([torch.nan])]) == pytest.approx(0.02**0.5)
+    assert noise_floor([torch.tensor([torch.nan])]) == 0
 
 
 def test_nothing_to_replay() -> None:

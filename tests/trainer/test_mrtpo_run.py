@@ -45,7 +45,7 @@ def test_strength_zero_makes_the_updates_of_gdpo_bit_for_bit() -> None:
     assert all(torch.equal(one, other) for one, other in zip(uniform, mrtpo, strict=True))
     for one, other in zip(plain, metrics, strict=True):
         assert one == {key: value for key, value in other.items() if key in one}
-        assert other["credit/replayed/even"] > 0
+        assert other["credit/by_relevance/even"] > 0
 
 
 def test_weights_change_the_updates_and_are_reported() -> None:
@@ -55,7 +55,7 @@ def test_weights_change_the_updates_and_are_reported() -> None:
     assert not torch.equal(uniform[0], mrtpo[0])
     assert metrics["credit/distance/even"] > 1e-3 > metrics["credit/floor"]
     assert metrics["credit/ess"] < 1 < metrics["credit/max_weight"]
-    assert metrics["credit/no_information/rare"] > 0 == metrics["credit/replayed/rare"]
+    assert metrics["credit/no_information/rare"] > 0 == metrics["credit/by_relevance/rare"]
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3])
@@ -89,7 +89,7 @@ def test_a_context_that_does_not_fit_is_counted_and_the_rest_goes_on() -> None:
     run = world.trainer(world.config(credit="mrtpo"), policy, task=Informed())
     metrics = run.step(1)
     assert metrics["credit/overflow/even"] > 0
-    assert metrics["credit/replayed/even"] > 0
+    assert metrics["credit/by_relevance/even"] > 0
 
 
 def test_the_ledger_of_a_run(tmp_path: Path) -> None:

@@ -280,8 +280,8 @@ def test_a_disk_that_is_full_by_the_time_of_the_checksums(tmp_path: Path) -> Non
 def test_the_saved_configuration_is_the_same(tmp_path: Path) -> None:
     run = world.config(tmp_path / "run", loss="gspo_token", advantage__weights=[1.0, 0.5, 2.0])
     with world.run_folder(run):
-        pass
-    assert RunConfig.parse(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())) == run
+        saved = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert RunConfig.parse(saved) == run
 
 
 def test_another_configuration_is_refused(tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ def test_two_runs_on_one_folder(tmp_path: Path) -> None:
     refused = pytest.raises(CreditlibError, match="another run is writing there")
     with world.run_folder(run), refused, world.run_folder(run):
         pass
-    with world.run_folder(run):  # released
-        pass
+    with world.run_folder(run) as directory:  # released
+        (directory.path / "metrics.jsonl").touch()
     code = (
         "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); "
         "print(1, flush=True); input()"
@@ -396,3 +396,16 @@ def test_an_empty_folder_is_a_new_run(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path / "run", {"a": 1})
     assert directory.newest_whole(print) is None and directory.read_summary() == {}
     directory.close()
+
+
+def test_a_run_that_never_began_leaves_no_folder(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    for folder in (tmp_path / "new", there):
+        RunDirectory(folder, {"seed": 1}).close()
+    assert not (tmp_path / "new").exists()
+    assert list(there.iterdir()) == []
+    begun = RunDirectory(tmp_path / "begun", {"seed": 1})
+    (begun.path / "metrics.jsonl").write_text("{}\n")
+    begun.close()
+    assert (tmp_path / "begun" / "config.yaml").is_file()

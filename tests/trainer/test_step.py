@@ -298,10 +298,11 @@ def test_rewards_are_green_at_their_own_maximum() -> None:
 def test_credit_metrics_by_hand() -> None:
     mask_BT = torch.tensor([[True, True], [True, False], [True, True]])
     counted_BT = mask_BT & torch.tensor([True, True, False])[:, None]
-    weights_BKT = torch.tensor([[[2.0, 0.0]], [[1.0, 0.0]], [[5.0, 5.0]]])
-    advantages = Advantages(torch.tensor([[1.0], [-2.0], [0.0]]), torch.zeros(3))
+    weights_BKT = torch.tensor([[[2.0, 0.0], [9.0, 1.0]], [[1.0, 0.0]] * 2, [[5.0, 5.0]] * 2])
+    # The second reward moves nothing, and the third response does not count.
+    advantages = Advantages(torch.tensor([[1.0, 0.0], [-2.0, 0.0], [0.0, 3.0]]), torch.zeros(3))
     credit = TokenCredit.combine(advantages, weights_BKT, mask_BT, diagnostics={"floor": 0.25})
-    metrics = credit_metrics(credit, credit.advantages_BT, counted_BT, Processes())
+    metrics = credit_metrics(credit, advantages, credit.advantages_BT, counted_BT, Processes())
     assert metrics["credit/ess"] == pytest.approx((0.5 + 1.0) / 2)
     assert metrics["credit/max_weight"] == 2.0
     assert metrics["credit/floor"] == 0.25
