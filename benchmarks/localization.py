@@ -18,7 +18,6 @@ import torch
 
 from creditlib import assemble, cli
 from creditlib.analysis.localization import Case, localization, render
-from creditlib.credit.mrtpo import NOISE_REPLAYS, noise_floor
 from creditlib.parts import build_task
 from creditlib.policy.cpu import fast_float32_matmul
 from creditlib.policy.load import context_length
@@ -32,6 +31,8 @@ from creditlib.trainer.prompts import PromptStream
 from creditlib.types import Replay, Span
 from verifiers.sql.parts import difference
 from verifiers.sql.response import read_response
+
+REPEATED = 32  # replays made a second time, alone, for the noise floor
 
 
 def main() -> None:
@@ -63,16 +64,18 @@ def main() -> None:
                 pairs.append((one, other))
     with fast_float32_matmul():
         replayer = SamplingPolicy(Scorer(policy.model))
-        divergences = replayer.divergences(pairs)
-        some = [pairs[i][0] for i in range(0, len(pairs), -(-len(pairs) // (8 * NOISE_REPLAYS)))]
-        floor = noise_floor(replayer.noise(some))
+        again = [(one, one._replace(alone=True)) for one, _ in pairs[:: max(1, len(pairs) // REPEATED)]]
+        divergences = replayer.divergences([*pairs, *again])
         half = SamplingPolicy(Scorer(policy.model.to(torch.bfloat16)))
-        floor_half = noise_floor(half.noise(some))
+        floor, floor_half = (
+            torch.cat(found[len(pairs) :]).mean().sqrt().item()
+            for found in (divergences, half.divergences([*pairs, *again]))
+        )
 
     cases: list[Case] = []
     differing: list[Case] = []
     distances: dict[str, list[float]] = {name: [] for name in table.names}
-    for (b, k), divergence_T in zip(cells, divergences, strict=True):
+    for (b, k), divergence_T in zip(cells, divergences[: len(pairs)], strict=True):
         name, check = table.names[k], table.checks[b][k]
         distance_T = divergence_T.double().sqrt().numpy()
         distances[name].append(float(distance_T.mean()))

@@ -58,9 +58,9 @@ def naive(scorer: Scorer, pairs: Sequence[Pair]) -> list[torch.Tensor]:
     with evaluating(scorer.model):
         for start in range(0, len(replays), 8):
             some = replays[start : start + 8]
-            packed = pad([(*context, *response) for context, response in some], scorer.device)
+            packed = pad([(*context, *response) for context, response, _ in some], scorer.device)
             hidden_RLD = scorer.hidden(packed)
-            for row, (context, response) in enumerate(some):
+            for row, (context, response, _) in enumerate(some):
                 end = len(context) + len(response)
                 rows[some[row]] = hidden_RLD[row, len(context) - 1 : end - 1]
         for one, other in pairs:
@@ -74,9 +74,9 @@ def plain(scorer: Scorer, pairs: Sequence[Pair]) -> None:
     replay, and the head where it must be.
     """
     replays = list(dict.fromkeys(replay for pair in pairs for replay in pair))
-    contexts = {context for context, _ in replays}
+    contexts = {context for context, _, _ in replays}
     prefixes = {context[:n] for context in contexts for n in range(1, len(context) + 1)}
-    scored = sum(len(response) for _, response in replays)
+    scored = sum(len(response) for _, response, _ in replays)
     total, length = len(prefixes) + scored, max(len(r.context) + len(r.response) for r in replays)
     ids = torch.arange(total - total % length).view(-1, length) % 1000
     with evaluating(scorer.model):

@@ -48,7 +48,7 @@ def main(
     try:
         options = _parse(sys.argv[1:] if arguments is None else arguments)
         if options.help:
-            print(help_text(config_name, about))
+            print(help_text(config_name, about, [] if options.multirun else options.overrides))
             return 0
         jobs = compose_jobs(
             config_name, options.overrides, multirun=options.multirun, folder=options.config_dir

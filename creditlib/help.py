@@ -5,7 +5,7 @@ settings mean.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,30 @@ OPTIONS = """\
   -m, --multirun     run every combination of key=a,b,c and key=range(0,3), each in a run folder of its own
   --cfg              print the composed configuration instead of running
   --config-dir DIR   read config groups of your own beside ours (DIR/task/mine.yaml gives task=mine)
-  -h, --help         this text"""
+  -h, --help         this text; with credit=mrtpo before it, the settings of that option"""
 
 
-def help_text(config_name: str, about: str) -> str:
-    """What the command does, its groups with their options, the settings with their defaults."""
+def help_text(config_name: str, about: str, overrides: Sequence[str] = ()) -> str:
+    """What the command does, its groups with their options, the settings with their values."""
     folder = configs_folder()
     top = folder / f"{config_name}.yaml"
     chosen = default_options(config_name, folder)
-    options_block = ["groups and their options (* by default):"]
-    for group, default in chosen.items():
+    values = compose_one(config_name, overrides)
+    for override in overrides:
+        group, _, option = override.partition("=")
+        if group in chosen:
+            chosen[group] = option
+    options_block = ["groups and their options (* is chosen):"]
+    for group, choice in chosen.items():
         options_block.append(f"  {group}=")
         options_block += [
-            f"  {'*' if option == default else ' '} {option:<14} {_describe(group, option, folder)}"
+            f"  {'*' if option == choice else ' '} {option:<14} {_describe(group, option, folder)}"
             for option in options(group, [folder])
         ]
     explained = meanings(top, "")
-    for group, default in chosen.items():
-        explained |= meanings(folder / group / f"{default}.yaml", f"{group}.")
-    values = compose_one(config_name, [])
-    settings_block = ["settings, with their defaults:"]
+    for group, choice in chosen.items():
+        explained |= meanings(folder / group / f"{choice}.yaml", f"{group}.")
+    settings_block = ["settings:"]
     settings_block += [f"  {_show(values, key):<44} {meaning}" for key, meaning in explained.items()]
     usage = f"usage: python -m creditlib.{config_name} [option ...] [key=value ...]\n\n{OPTIONS}"
     return "\n\n".join([about.strip(), usage, "\n".join(options_block), "\n".join(settings_block)])

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+T = TypeVar("T")
 Message = Mapping[str, str]  # {"role": "user", "content": "..."}
 Finish = Literal["stop", "length"]
 Norm = Literal["none", "response", "token"]
@@ -161,6 +162,12 @@ class Advantages:
             total_B = total_B + column_B
         return total_B + self.offset_B
 
+    def only(self, rows_B: Tensor) -> Advantages:
+        """0 in all but these rows."""
+        return Advantages(
+            self.by_reward_BK.masked_fill(~rows_B[:, None], 0.0), self.offset_B.masked_fill(~rows_B, 0.0)
+        )
+
 
 @dataclass(frozen=True)
 class TokenCredit:
@@ -293,6 +300,7 @@ class Replay(NamedTuple):
 
     context: tuple[int, ...]
     response: tuple[int, ...]
+    alone: bool = False  # run by itself: beside the same replay among others, it shows what rounding does
 
 
 class PolicyScorer(Protocol):
@@ -315,10 +323,6 @@ class PolicyScorer(Protocol):
         Returns:
             One float32 tensor a pair, of the response's length.
         """
-        ...
-
-    def noise(self, replays: Sequence[Replay], *, temperature: float = 1.0) -> list[Tensor]:
-        """What `divergences` gives, by rounding alone, for two runs of the same replay."""
         ...
 
 
@@ -355,6 +359,9 @@ class CreditContext(Protocol):
     def policy(self) -> PolicyScorer | None: ...
     @property
     def contexts(self) -> ReplayContexts | None: ...
+    def gather(self, value: T) -> list[T]:
+        """`value` of every process. All of them must call it, as often and in the same order."""
+        ...
 
 
 class CreditStrategy(Protocol):

@@ -123,6 +123,12 @@ def test_help_shows_groups_and_settings(capsys: pytest.CaptureFixture[str]) -> N
         "rollouts to train on",
     ):
         assert line in text
+    assert "credit.beta" not in text
+    assert call("credit=mrtpo", "trainer.steps=7", "--help") == (0, [])
+    text = capsys.readouterr().out
+    for line in ("  * mrtpo ", "  credit.beta=0.5 ", "  credit.control=null ", "  trainer.steps=7 "):
+        assert line in text
+    assert call("-m", "seed=0,1", "--help") == (0, [])
 
 
 @pytest.mark.parametrize("command", ["sft", "evaluate", "export", "make_tiny"])

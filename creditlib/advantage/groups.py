@@ -112,7 +112,7 @@ def apply_norm(columns_BK: Tensor, offset_B: Tensor, valid_B: Tensor, norm: Norm
 
     With mu and sigma (ddof 1) of the row totals over the valid rows, the batch step returns the columns over
     (sigma + eps) and the offset (offset - mu) / (sigma + eps). ``none`` and ``token`` leave the scale alone;
-    with ``token`` it is for `creditlib.advantage.whitening.whiten` to set.
+    with ``token`` it is for `creditlib.advantage.whitening.Whitening` to set.
     """
     if norm == "response" and valid_B.any():
         total_V = (columns_BK.sum(1) + offset_B)[valid_B]

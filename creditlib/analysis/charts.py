@@ -61,8 +61,16 @@ REWARD = "reward/"
 DISTANCE = "credit/distance/"
 FLOOR = "credit/floor"
 EVALUATION = Metric("eval/", "{}", "mean over held-out questions")
-# Why weights fell back to even ones: numbers for a table, since they rarely change over a run.
-REASONS = ("no_information", "below_floor", "overflow", "one_token", "replayed")
+# What became of a reward in a response (creditlib.credit.mrtpo.OUTCOMES): numbers for a table.
+OUTCOMES = (
+    "by_relevance",
+    "below_floor",
+    "not_finite",
+    "no_information",
+    "one_token",
+    "overflow",
+    "no_advantage",
+)
 
 # A metric belongs to the first that covers it.
 METRICS: Mapping[str, Sequence[Metric]] = {
@@ -75,7 +83,6 @@ METRICS: Mapping[str, Sequence[Metric]] = {
         Metric("credit/ess", "evenness", "effective sample size over length; 1 = even", SHARE),
         Metric("credit/max_weight", "largest weight", "the largest weight of a token; 1 = even", POSITIVE),
         Metric(DISTANCE, "distance: {}", "mean replay distance; dotted: the noise floor", POSITIVE),
-        Metric("credit/uniform/", "even weights: {}", "share of responses that fell back", SHARE),
         Metric("credit/", "{}", "what the credit strategy says of itself"),
     ],
     "health": [
@@ -94,7 +101,7 @@ METRICS: Mapping[str, Sequence[Metric]] = {
 
 def sections(groups: Sequence[Group], window: int) -> tuple[Section, ...]:
     """All charts that the runs have metrics for, with trailing means over `window` steps."""
-    left = [key for key in _training_metrics(groups) if key != FLOOR and not _is_reason(key)]
+    left = [key for key in _training_metrics(groups) if key != FLOOR and not _is_outcome(key)]
     floor = tuple(replace(own, role="floor") for own in _series(groups, FLOOR, window))
     found = []
     for name, metrics in METRICS.items():
@@ -151,6 +158,6 @@ def _evaluation_metrics(groups: Sequence[Group]) -> list[str]:
     return [key for key in keys if EVALUATION.covers(key) and not key.endswith(no_rewards)]
 
 
-def _is_reason(metric: str) -> bool:
+def _is_outcome(metric: str) -> bool:
     family, _, rest = metric.partition("/")
-    return family == "credit" and rest.partition("/")[0] in REASONS
+    return family == "credit" and rest.partition("/")[0] in OUTCOMES

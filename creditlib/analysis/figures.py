@@ -32,6 +32,7 @@ DASHES: tuple[Any, ...] = (
 DPI = 300
 ACROSS = 3  # panels in a row
 PANEL = (2.3, 1.75)  # inches
+RATIOS = [2.0**power for power in range(-4, 8)]  # ticks of a logarithmic axis
 STYLE: Any = {
     "font.size": 8,
     "axes.spines.top": False,
@@ -126,6 +127,7 @@ def _evaluation(outcomes: Sequence[Outcome], groups: Sequence[Group]) -> Figure 
         axes.invert_yaxis()
         axes.set_title(f"{split}, {mode}", loc="left")
         axes.sharex(panels[0])
+    figure.supxlabel("mean over held-out questions; hollow: before training", fontsize=STYLE["font.size"])
     if len(groups) > 1:
         for index, group in enumerate(groups):
             panels[0].plot([], [], "o", color=_look(index)["color"], markersize=3.5, label=group.label)
@@ -154,11 +156,16 @@ def _localization(contents: Contents) -> Figure | None:
             ratios = [row.ratio for row in rows]
             axes.plot(ratios, at, marker, color=colour, markerfacecolor=face, markersize=4, label=outcome)
         axes.set_xscale("log", base=2)
+        low, high = axes.get_xlim()
+        low, high = min(low, 0.45), max(high, 2.2)
+        axes.set_xticks([tick for tick in RATIOS if low <= tick <= high])
+        axes.set_xlim(low, high)
         axes.xaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
         axes.set_yticks(range(len(kinds)), kinds)
         axes.set_ylim(len(kinds) - 0.5, -0.5)
-        axes.set_xlabel("share of distance / share of tokens")
         axes.set_title(contents.groups[own.group].label, loc="left")
+    figure.supxlabel("share of distance / share of tokens", fontsize=STYLE["font.size"])
     _legend(figure, panels[0])
     return figure
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from creditlib.analysis.charts import DISTANCE, REASONS, Chart, Series, station_seconds
+from creditlib.analysis.charts import OUTCOMES, REWARD, Chart, Series, station_seconds
 from creditlib.analysis.contents import Contents, Relevance
 from creditlib.analysis.curves import curve, thin
 from creditlib.analysis.evaluations import Outcome
@@ -58,7 +58,7 @@ def page_data(contents: Contents, made: str) -> dict[str, Any]:
         ],
         "evaluation": [_outcome(outcome) for outcome in contents.outcomes],
         "seconds": [station_seconds(group) for group in groups],
-        "fallbacks": _fallbacks(groups, contents.window),
+        "replays": _replays(groups, contents.window),
         "relevance": [_relevance(own) for own in contents.relevance],
         "responses": [_response(response) for response in contents.responses],
     }
@@ -118,18 +118,24 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     return {**vars(outcome), **plain, "runs": runs}
 
 
-def _fallbacks(groups: Sequence[Group], window: int) -> list[dict[str, Any]]:
-    """What became of the credit of each reward lately: distance, noise floor, and shares of responses."""
+def _replays(groups: Sequence[Group], window: int) -> list[dict[str, Any]]:
+    """What became of each reward lately, where a strategy replays: distance, floor, shares of responses."""
     rows = []
     for index, group in enumerate(groups):
         metrics = dict.fromkeys(key for run in group.runs for row in run.train for key in row)
-        for reward in [key.removeprefix(DISTANCE) for key in metrics if key.startswith(DISTANCE)]:
+        for reward in [key.removeprefix(REWARD) for key in metrics if key.startswith(REWARD)]:
+            if f"credit/{OUTCOMES[0]}/{reward}" not in metrics:
+                continue
             row: dict[str, Any] = {"group": index, "reward": reward}
-            for name in ("distance", "floor", "uniform", *REASONS):
-                curves = [curve(group, f"credit/{key}", window) for key in (f"{name}/{reward}", name)]
-                row[name] = next((_number(found.last) for found in curves if found), None)
-            rows.append(row)
+            for name in ("distance", *OUTCOMES):
+                row[name] = _last(group, f"credit/{name}/{reward}", window)
+            rows.append(row | {"floor": _last(group, "credit/floor", window)})
     return rows
+
+
+def _last(group: Group, metric: str, window: int) -> float | None:
+    found = curve(group, metric, window)
+    return None if found is None else _number(found.last)
 
 
 def _relevance(own: Relevance) -> dict[str, Any]:
@@ -175,6 +181,7 @@ def _response(response: Response) -> dict[str, Any]:
                 "best": own.best,
                 "advantage": own.advantage,
                 "reason": own.reason,
+                "information": own.information,
                 "flags": own.flags,
                 "read": None if own.read_T is None else _ranges(own.read_T),
             }

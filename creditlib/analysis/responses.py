@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from creditlib.analysis.localization import Key, logged_responses
 from creditlib.analysis.runs import Group, Run, read_lines
+from creditlib.trainer.files import RESPONSES, TOKENS
 
 Array = NDArray[np.float32]
 
@@ -29,6 +30,7 @@ class RewardCredit:
     best: float | None  # the highest score there is; None: no bound
     advantage: float
     reason: str
+    information: str | None  # what a replay tells of it; None: nothing
     flags: tuple[str, ...]
     distance_T: Array  # NaN where it was not computed
     weight_T: Array
@@ -81,8 +83,8 @@ def read_ledgers(groups: Sequence[Group]) -> tuple[list[Ledger], list[str]]:
     ledgers = []
     for group, own in enumerate(groups):
         for run in own.runs:
-            file = run.folder / "tokens.parquet"
-            lines = read_lines(run.folder / "responses.jsonl", notes)
+            file = run.folder / TOKENS
+            lines = read_lines(run.folder / RESPONSES, notes)
             if not (lines and file.is_file()):
                 continue
             try:  # without partitioning, or a folder named seed=0 would become a column
@@ -118,6 +120,7 @@ def _response(ledger: Ledger, key: Key, rows: Mapping[str, Any], said: Mapping[s
                 best=own["best"],
                 advantage=own["advantage"],
                 reason=own["reason"],
+                information=own.get("information"),  # an older ledger has none
                 flags=tuple(own["flags"]),
                 distance_T=rows[f"distance/{name}"],
                 weight_T=rows[f"weight/{name}"],

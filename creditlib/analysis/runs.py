@@ -16,6 +16,7 @@ from creditlib.types import CreditlibError
 
 SEED = "seed"
 NOT_COMPARED = (SEED, *FREE_TO_CHANGE)  # what may differ between runs of one curve
+METHODS = ("credit.", "advantage.", "loss.")  # the parts that curves mostly differ in
 
 
 @dataclass(frozen=True)
@@ -115,23 +116,27 @@ def read_run(folder: Path) -> Run:
 def find_runs(paths: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
     """The runs among `paths`, each once, and the paths that are something else.
 
+    A folder that is no run stands for the runs in it: a sweep's, or all of them.
+
     Raises:
-        CreditlibError: a path does not exist, or none is a run.
+        CreditlibError: a path does not exist, or there is no run.
     """
-    folders: list[Path] = []
+    folders: dict[Path, Path] = {}
     others: list[Path] = []
-    for path in dict.fromkeys(Path(path) for path in paths):
+    for path in map(Path, paths):
         if not path.exists():
             raise CreditlibError(f"{path}: no such folder; give the folders of runs, as in runs/*")
-        (folders if _is_run(path) else others).append(path)
+        found = [path] if _is_run(path) else sorted(filter(_is_run, path.iterdir())) if path.is_dir() else []
+        for folder in found:
+            folders.setdefault(folder.resolve(), folder)
+        if not found:
+            others.append(path)
     if not folders:
-        inside = [str(path) for path in others if path.is_dir() and any(map(_is_run, path.iterdir()))]
-        found = f"; there are runs in {inside[0]}: write {inside[0]}/*" if inside else ""
         raise CreditlibError(
             f"no run in {', '.join(map(str, others)) or 'an empty list'}: a run is a folder with config.yaml "
-            f"or metrics.jsonl, which python -m creditlib.train writes{found}"
+            "or metrics.jsonl, which python -m creditlib.train writes"
         )
-    return [read_run(folder) for folder in folders], [str(path) for path in others]
+    return [read_run(folder) for folder in folders.values()], [str(path) for path in others]
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
@@ -171,17 +176,20 @@ def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
                 chosen = "" if key == option else str(own.get(option))
                 among.setdefault(chosen, set()).add(json.dumps(own[key], default=str))
         if any(len(values) > 1 for values in among.values()):
+            if key.startswith(METHODS) and option in keys and option not in shown:
+                shown.append(option)  # "mrtpo beta=0.25" says more than "beta=0.25"
             shown.append(key)
-    short = [key.rpartition(".")[2] for key in shown]
+    # Settings of the method are known by their last word, unless two of them share it.
+    short = {key: key.rpartition(".")[2] if key.startswith(METHODS) else key for key in shown}
     labels = []
     for own in settings:
         words = []
-        for key, name in zip(shown, short, strict=True):
+        for key in dict.fromkeys(shown):
             if own.get(key) is None:
                 continue
             value = own[key] if isinstance(own[key], str) else json.dumps(own[key], default=str)
-            label = name if short.count(name) == 1 else key
-            words.append(value if name == "name" else f"{label}={value}")
+            label = short[key] if list(short.values()).count(short[key]) == 1 else key
+            words.append(value if key.endswith(".name") else f"{label}={value}")
         labels.append(" ".join(words))
     return labels
 

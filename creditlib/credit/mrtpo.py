@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Annotated, Literal
 
 import torch
@@ -36,13 +35,6 @@ OUTCOMES = (
     "one_token",  # nothing to distribute
     "overflow",  # a context and the response exceed the model's positions
 )
-
-
-def noise_floor(noise: Sequence[Tensor]) -> float:
-    """The distance that rounding alone makes, from divergences of replays that changed nothing."""
-    divergence_M = torch.cat(list(noise)).double()
-    finite_M = divergence_M[divergence_M.isfinite()]
-    return finite_M.mean().sqrt().item() if len(finite_M) else 0.0
 
 
 def mix_uniform(relevance_T: Tensor, beta: float, mask_T: Tensor | None = None) -> Tensor:
@@ -92,7 +84,8 @@ class Mrtpo:
         """Replay every response for each reward that it has an advantage from, and weight its tokens."""
         mask_BT, names = context.rollout.mask_BT, context.table.names
         pairs, outcomes = self._plan(context)
-        divergences, floor, diagnostics = self._measure(context, list(pairs.values()))
+        divergences, measured = self._measure(context, pairs)
+        floor = measured.get("floor", 0.0)  # none where nothing was replayed
         relevance_BKT = torch.full((len(mask_BT), len(names), mask_BT.shape[1]), torch.nan)
         weights_BKT = torch.ones_like(relevance_BKT)
         for (b, k), divergence_T in zip(pairs, divergences, strict=True):
@@ -110,7 +103,7 @@ class Mrtpo:
             weights_BKT.to(device),
             mask_BT,
             relevance_BKT=relevance_BKT.to(device),
-            diagnostics=diagnostics | _report(names, outcomes, dict(zip(pairs, divergences, strict=True))),
+            diagnostics=measured | _shares(names, outcomes),
         )
 
     def _plan(
@@ -144,23 +137,58 @@ class Mrtpo:
         return (frozenset({name}) if self.replay == "add_one" else informed), nothing
 
     def _measure(
-        self, context: CreditContext, pairs: Sequence[tuple[Replay, Replay]]
-    ) -> tuple[list[Tensor], float, dict[str, float]]:
-        """Divergences, the distance that rounding alone makes, and what to report of both."""
-        policy = context.policy
-        assert policy is not None
-        if not pairs:
-            return [], 0.0, {}
-        divergences = policy.divergences(pairs, temperature=self.temperature, top_k=self.top_k)
-        some = range(0, len(pairs), -(-len(pairs) // NOISE_REPLAYS))
-        noise = policy.noise([pairs[i][0] for i in some], temperature=self.temperature)
-        floor = noise_floor(noise)
-        if self.top_k is None:
-            return divergences, floor, {"floor": floor}
-        exact = policy.divergences([pairs[i] for i in some], temperature=self.temperature)
-        exact_M = torch.cat(exact).sqrt()
-        error = (torch.cat([divergences[i] for i in some]).sqrt() - exact_M).abs().mean() / exact_M.mean()
-        return divergences, floor, {"floor": floor, "top_k_error": error.item()}
+        self, context: CreditContext, pairs: Mapping[tuple[int, int], tuple[Replay, Replay]]
+    ) -> tuple[list[Tensor], dict[str, float]]:
+        """Divergences, and over all processes: the distance that rounding alone makes, the mean distance of
+        each reward, and the error of `top_k`.
+        """
+        assert context.policy is not None
+        checked = _checked(context, pairs)
+        again = [(first, first._replace(alone=True)) for first, _ in (pairs[key] for key in checked)]
+        asked = [*pairs.values(), *again]
+        found = context.policy.divergences(asked, temperature=self.temperature, top_k=self.top_k)
+        divergences, noise = found[: len(pairs)], found[len(pairs) :]
+        values: dict[str, list[float]] = {"noise": [x for own_T in noise for x in own_T.tolist()]}
+        for (_, k), own_T in zip(pairs, divergences, strict=True):
+            values.setdefault(f"distance/{context.table.names[k]}", []).append(own_T.sqrt().mean().item())
+        if self.top_k is not None:
+            exact = context.policy.divergences([pairs[key] for key in checked], temperature=self.temperature)
+            place = {key: n for n, key in enumerate(pairs)}
+            for key, own_T in zip(checked, exact, strict=True):
+                gap_T = (divergences[place[key]].sqrt() - own_T.sqrt()).abs()
+                values.setdefault("gap", []).append(gap_T.mean().item())
+                values.setdefault("exact", []).append(own_T.sqrt().mean().item())
+        means = _means(context, values)
+        measured = {"floor": math.sqrt(means.pop("noise"))} if "noise" in means else {}
+        if exact_mean := means.pop("exact", 0.0):
+            measured["top_k_error"] = means.pop("gap") / exact_mean
+        return divergences, measured | means
+
+
+def _checked(
+    context: CreditContext, pairs: Mapping[tuple[int, int], tuple[Replay, Replay]]
+) -> list[tuple[int, int]]:
+    """A pair each of `NOISE_REPLAYS` responses of the step, the same ones whatever process holds which."""
+    names = context.rollout.names
+    first: dict[tuple[str, int], tuple[int, int]] = {}
+    for b, k in pairs:
+        first.setdefault(names[b], (b, k))
+    everyone = sorted(name for theirs in context.gather(list(first)) for name in theirs)
+    count = min(NOISE_REPLAYS, len(everyone))
+    chosen = [everyone[n * len(everyone) // count] for n in range(count)]
+    return [first[name] for name in chosen if name in first]
+
+
+def _means(context: CreditContext, values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean of each name's finite values over all processes, where there are any."""
+    finite = {name: [value for value in own if math.isfinite(value)] for name, own in values.items()}
+    sums = context.gather({name: (math.fsum(own), len(own)) for name, own in finite.items()})
+    means = {}
+    for name in dict.fromkeys(name for theirs in sums for name in theirs):
+        parts = [theirs[name] for theirs in sums if name in theirs]
+        if count := sum(own for _, own in parts):
+            means[name] = math.fsum(total for total, _ in parts) / count
+    return means
 
 
 def _outcome(divergence_T: Tensor, floor: float) -> str:
@@ -171,17 +199,10 @@ def _outcome(divergence_T: Tensor, floor: float) -> str:
     return "by_relevance" if mean >= 2 * floor and mean > 0 else "below_floor"
 
 
-def _report(
-    names: Sequence[str],
-    outcomes: Sequence[Sequence[str]],
-    divergences: Mapping[tuple[int, int], Tensor],
-) -> dict[str, float]:
-    """Shares of responses for each outcome, and the mean distance of the responses that were replayed."""
-    report: dict[str, float] = {}
+def _shares(names: Sequence[str], outcomes: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Of the responses, for each outcome and reward."""
+    shares: dict[str, float] = {}
     for k, name in enumerate(names):
         found = [own[k] for own in outcomes]
-        report |= {f"{outcome}/{name}": found.count(outcome) / max(len(found), 1) for outcome in OUTCOMES}
-        means = [own_T.sqrt().mean().item() for (_, reward), own_T in divergences.items() if reward == k]
-        if finite := [mean for mean in means if math.isfinite(mean)]:
-            report[f"distance/{name}"] = fmean(finite)
-    return report
+        shares |= {f"{outcome}/{name}": found.count(outcome) / max(len(found), 1) for outcome in OUTCOMES}
+    return shares

@@ -18,10 +18,17 @@ def js_divergence(logits_p_TV: Tensor, logits_q_TV: Tensor) -> Tensor:
         logits_q_TV: likewise.
 
     Returns:
-        (T,) float32, float64 for logits in float64.
+        (T,) float32, float64 for logits in float64, without gradient. NaN where a row is no distribution (all
+        -inf, NaN, or +inf).
     """
-    same_T = torch.arange(len(logits_p_TV), device=logits_p_TV.device)
-    return compare_rows(js, probabilities(logits_p_TV), same_T, probabilities(logits_q_TV), same_T)
+    if logits_p_TV.shape != logits_q_TV.shape:
+        raise ValueError(
+            f"expected logits alike in shape, found {(*logits_p_TV.shape,)} and {(*logits_q_TV.shape,)}"
+        )
+    dtype = torch.promote_types(logits_p_TV.dtype, logits_q_TV.dtype)
+    p_TV, q_TV = (probabilities(logits_TV.detach().to(dtype)) for logits_TV in (logits_p_TV, logits_q_TV))
+    same_T = torch.arange(len(p_TV), device=p_TV.device)
+    return compare_rows(js, p_TV, same_T, q_TV, same_T)
 
 
 def probabilities(logits_TV: Tensor) -> Tensor:
@@ -82,7 +89,9 @@ def top_k_js(k: int) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """
 
     def coarse_js(p_TV: Tensor, q_TV: Tensor, room_2TV: Tensor) -> Tensor:
-        kept_Tk = torch.add(p_TV, q_TV, out=room_2TV[0]).topk(min(k, p_TV.shape[1]), dim=1).indices
+        if k >= p_TV.shape[1]:
+            return js(p_TV, q_TV, room_2TV)
+        kept_Tk = torch.add(p_TV, q_TV, out=room_2TV[0]).topk(k, dim=1).indices
         p_Tk, q_Tk = _coarse(p_TV, kept_Tk), _coarse(q_TV, kept_Tk)
         return js(p_Tk, q_Tk, p_Tk.new_empty((2, *p_Tk.shape)))
 
@@ -90,5 +99,8 @@ def top_k_js(k: int) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def _coarse(p_TV: Tensor, kept_Tk: Tensor) -> Tensor:
+    """Overwrites `p_TV`."""
     p_Tk = p_TV.gather(1, kept_Tk)
-    return torch.cat([p_Tk, (1 - p_Tk.sum(1, keepdim=True)).clamp(min=0)], 1)
+    # 1 less the kept ones would be rounding where they are nearly all.
+    rest_T1 = p_TV.scatter_(1, kept_Tk, 0.0).sum(1, keepdim=True)
+    return torch.cat([p_Tk, rest_T1], 1)

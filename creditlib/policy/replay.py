@@ -54,44 +54,37 @@ class SamplingPolicy:
         with evaluating(self.scorer.model):
             for some in self._batches(pairs):
                 replays = list(dict.fromkeys(replay for index in some for replay in pairs[index]))
-                number = {replay: n for n, replay in enumerate(replays)}
                 hidden_LD, before = self._hidden(replays)
-                left, right = ([before[number[pairs[index][side]]] for index in some] for side in (0, 1))
-                together = self._compare(hidden_LD, hidden_LD, left, right, temperature, top_k)
+                left, right = ([before[pairs[index][side]] for index in some] for side in (0, 1))
+                together = self._compare(hidden_LD, left, right, temperature, top_k)
                 for index, divergence_T in zip(some, together, strict=True):
                     found[index] = divergence_T
         return found
 
-    @torch.no_grad()
-    def noise(self, replays: Sequence[Replay], *, temperature: float = 1.0) -> list[Tensor]:
-        """What `divergences` gives, by rounding alone, for two runs of the same replay: once among the others
-        and once on its own.
-        """
-        found: list[Tensor] = []
-        with evaluating(self.scorer.model):
-            among_LD, before = self._hidden(replays)
-            for replay, among in zip(replays, before, strict=True):
-                alone_LD, (alone,) = self._hidden([replay])
-                found += self._compare(among_LD, alone_LD, [among], [alone], temperature, None)
-        return found
-
-    def _hidden(self, replays: Sequence[Replay]) -> tuple[Tensor, list[np.ndarray]]:
+    def _hidden(self, replays: Sequence[Replay]) -> tuple[Tensor, dict[Replay, np.ndarray]]:
         """Hidden states, and for each replay the indices of those that predict its response."""
-        hidden_LD, paths = self.scorer.hidden_states([(*context, *response) for context, response in replays])
-        return hidden_LD, [
-            path[len(context) - 1 : -1] for (context, _), path in zip(replays, paths, strict=True)
-        ]
+        runs = [[replay for replay in replays if not replay.alone]]
+        runs += [[replay] for replay in replays if replay.alone]
+        states: list[Tensor] = []
+        before: dict[Replay, np.ndarray] = {}
+        first = 0
+        for run in filter(None, runs):
+            hidden_LD, paths = self.scorer.hidden_states([(*r.context, *r.response) for r in run])
+            for replay, path in zip(run, paths, strict=True):
+                before[replay] = first + path[len(replay.context) - 1 : -1]
+            states.append(hidden_LD)
+            first += len(hidden_LD)
+        return torch.cat(states) if len(states) > 1 else states[0], before
 
     def _compare(
         self,
-        p_LD: Tensor,
-        q_LD: Tensor,
+        hidden_LD: Tensor,
         left: Sequence[np.ndarray],
         right: Sequence[np.ndarray],
         temperature: float,
         top_k: int | None,
     ) -> list[Tensor]:
-        """Divergences between rows `left` of `p_LD` and `right` of `q_LD`, in pieces as those come."""
+        """Divergences between rows `left` and `right`, which come in pieces, in the same pieces."""
         wanted_M2 = np.stack([np.concatenate(left), np.concatenate(right)], 1)
         # Responses with the same beginning ask the same, and a row on the left is compared with several.
         pairs_U2, place_M = np.unique(wanted_M2, axis=0, return_inverse=True)
@@ -99,10 +92,10 @@ class SamplingPolicy:
         pieces: list[Tensor] = []
         for start in range(0, len(pairs_U2), _CHUNK):
             p_U, q_U = pairs_U2[start : start + _CHUNK].T
-            p_MV, p_T = self._distributions(p_LD, p_U, temperature)
-            q_MV, q_T = self._distributions(q_LD, q_U, temperature)
+            p_MV, p_T = self._distributions(hidden_LD, p_U, temperature)
+            q_MV, q_T = self._distributions(hidden_LD, q_U, temperature)
             pieces.append(compare_rows(divergence, p_MV, p_T, q_MV, q_T).float().cpu())
-        all_M = torch.cat(pieces)[torch.from_numpy(place_M.reshape(-1))]
+        all_M = torch.cat(pieces)[torch.from_numpy(place_M.reshape(-1))]  # NumPy 2.0 keeps the axis
         return list(all_M.split([len(part) for part in left]))
 
     def _distributions(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from creditlib.advantage.whitening import whiten
+from creditlib.advantage.whitening import Whitening
 from creditlib.rewards.table import applicable_rewards, varying_rewards
 from creditlib.trainer.processes import Processes
 from creditlib.types import AdvantageRule, Advantages, RewardTable, Rollout, TokenCredit
@@ -97,14 +97,9 @@ class GlobalBatch:
         return metrics | {f"flag/{flag}": float(count) for flag, count in sorted(self.flags.items())}
 
 
-def whiten_over_processes(advantages_BT: Tensor, mask_BT: Tensor, processes: Processes) -> Tensor:
-    """`whiten` with the statistics of the tokens of all processes."""
-    parts = processes.gather(advantages_BT[mask_BT].cpu())
-    everyone_1T = torch.cat(parts)[None]
-    white_T = whiten(everyone_1T, torch.ones_like(everyone_1T, dtype=torch.bool))[0]
-    out_BT = torch.zeros_like(advantages_BT)
-    out_BT[mask_BT] = white_T.split([len(part) for part in parts])[processes.rank].to(advantages_BT)
-    return out_BT
+def whitening_over_processes(advantages_BT: Tensor, mask_BT: Tensor, processes: Processes) -> Whitening:
+    """With the statistics of the tokens of all processes."""
+    return Whitening.over(torch.cat(processes.gather(advantages_BT[mask_BT].cpu())))
 
 
 def credit_metrics(

@@ -13,6 +13,8 @@ from typing import Any
 
 from creditlib.types import CreditlibError
 
+TOKENS, RESPONSES = "tokens.parquet", "responses.jsonl"  # a run's token ledger
+
 # What to do where a run's folder can take no more; what the command does then depends on which it is.
 MAKE_ROOM = "Make room there and give the same command again: training resumes, a warm start begins anew"
 

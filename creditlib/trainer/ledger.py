@@ -22,12 +22,18 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from creditlib.rollout.offsets import text_of, token_offsets, token_parts, tokens_in
-from creditlib.trainer.files import finite, write_atomically
-from creditlib.types import Advantages, CreditlibError, RewardTable, Rollout, Scores, Span, TokenCredit
-
-TOKENS, RESPONSES = "tokens.parquet", "responses.jsonl"
-
-Parts = Callable[[str], Sequence[Span]]
+from creditlib.trainer.files import RESPONSES, TOKENS, finite, write_atomically
+from creditlib.types import (
+    Advantages,
+    CreditlibError,
+    Dissects,
+    ReplayTask,
+    RewardTable,
+    Rollout,
+    Scores,
+    Task,
+    TokenCredit,
+)
 
 
 class Ledger:
@@ -76,7 +82,7 @@ class Ledger:
         credit: TokenCredit,
         scores: Scores,
         advantages_BT: Tensor,
-        parts: Parts | None = None,
+        task: Task,
     ) -> None:
         """Log some responses of a step, in place of what the files hold of it and of later ones.
 
@@ -88,11 +94,11 @@ class Ledger:
             credit: how that went to the tokens.
             scores: their old log-probs; the sampler's stand in where there are none.
             advantages_BT: of the tokens, as the loss takes them.
-            parts: labels the characters of a response, where the task can.
+            task: labels the characters of a response and words what replays tell, where it can.
         """
         logps_BT = rollout.sampler_logps_BT if scores.old_logps_BT is None else scores.old_logps_BT
         values = _Step(
-            step, rollout, table, advantages, credit, logps_BT, advantages_BT, parts, self._tokenizer
+            step, rollout, table, advantages, credit, logps_BT, advantages_BT, task, self._tokenizer
         )
         rows = choose_rows(advantages.total_B.tolist(), rollout.group_B.tolist(), self._count)
         tokens = [pa.Table.from_pydict(values.tokens(row), schema=self._schema) for row in rows]
@@ -173,7 +179,7 @@ class _Step:
     credit: TokenCredit
     logps_BT: Tensor
     advantages_BT: Tensor
-    parts: Parts | None
+    task: Task
     tokenizer: PreTrainedTokenizerBase
 
     def tokens(self, row: int) -> dict[str, Any]:
@@ -182,7 +188,7 @@ class _Step:
         mask_T = self.rollout.mask_BT[row].cpu().numpy()
         ids = self.rollout.ids_BT[row].cpu().numpy()[mask_T].tolist()
         offsets = token_offsets(self.tokenizer, ids, text)
-        spans = self.parts(text) if self.parts else ()
+        spans = self.task.parts(text) if isinstance(self.task, Dissects) else ()
         columns: dict[str, Any] = {
             **{name: [value] * len(ids) for name, value in self._key(row).items()},
             "position": range(len(ids)),
@@ -210,6 +216,10 @@ class _Step:
     def response(self, row: int) -> dict[str, Any]:
         """One line of responses.jsonl."""
         group = int(self.rollout.group_B[row])
+        information: Mapping[str, str] = {}
+        if isinstance(self.task, ReplayTask):
+            checks = dict(zip(self.table.names, self.table.checks[row], strict=True))
+            information = self.task.information(self.rollout.prompts[group], checks)
         rewards = {}
         for k, name in enumerate(self.table.names):
             check = self.table.checks[row][k]
@@ -219,6 +229,7 @@ class _Step:
                 "best": self.table.bounds_K2[k, 1].item(),
                 "advantage": self.advantages.by_reward_BK[row, k].item(),
                 "reason": check.reason,
+                "information": information.get(name),
                 "flags": list(check.flags),
                 "spans": [list(span) for span in check.spans],
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -19,7 +19,7 @@ from creditlib.policy.loss import PolicyLoss
 from creditlib.policy.replay import SamplingPolicy
 from creditlib.policy.scoring import Scorer
 from creditlib.rollout.encode import PromptEncoder
-from creditlib.trainer.batch import credit_metrics, whiten_over_processes
+from creditlib.trainer.batch import credit_metrics, whitening_over_processes
 from creditlib.trainer.checkpoint import (
     CheckpointError,
     RunDirectory,
@@ -45,7 +45,6 @@ from creditlib.types import (
     Advantages,
     CreditlibError,
     CreditStrategy,
-    Dissects,
     Prompt,
     ReplayTask,
     RewardTable,
@@ -54,6 +53,8 @@ from creditlib.types import (
     Scores,
     Task,
 )
+
+T = TypeVar("T")
 
 PROVIDED = frozenset({"policy", "contexts"})  # what a credit strategy's context can hold
 
@@ -70,6 +71,11 @@ class Context:
     total_steps: int
     policy: SamplingPolicy | None
     contexts: TaskContexts | None
+    processes: Processes
+
+    def gather(self, value: T) -> list[T]:
+        """`value` of every process."""
+        return self.processes.gather(value)
 
 
 class Trainer:
@@ -179,18 +185,19 @@ class Trainer:
         with watch("score"):
             scores = self._score(rollout)
         with watch("credit"):
-            advantages = batch.advantages(self.rule, rollout.ids_BT.device)
-            credit = self.strategy.assign(self._context(step, rollout, table, scores, advantages))
             active_B = self._active(rollout, table)
             counted_BT = rollout.mask_BT & active_B[:, None]
+            advantages = batch.advantages(self.rule, rollout.ids_BT.device).only(active_B)
+            credit = self.strategy.assign(self._context(step, rollout, table, scores, advantages))
             advantages_BT = credit.advantages_BT
             if self.rule.norm == "token":
-                advantages_BT = whiten_over_processes(advantages_BT, counted_BT, self.processes)
+                whitening = whitening_over_processes(advantages_BT, counted_BT, self.processes)
+                advantages_BT = whitening(advantages_BT, counted_BT)
+                advantages = whitening.of_responses(advantages, active_B)
         with watch("update"):
             metrics = self.updater.run(step, Lesson(rollout, scores, advantages_BT, active_B), batch)
         if self.ledger and self.ledger.due(step):
-            parts = self.task.parts if isinstance(self.task, Dissects) else None
-            self.ledger.write(step, rollout, table, advantages, credit, scores, advantages_BT, parts)
+            self.ledger.write(step, rollout, table, advantages, credit, scores, advantages_BT, self.task)
         self._show(step, rollout, table, advantages_BT)
         metrics |= credit_metrics(credit, advantages, advantages_BT, counted_BT, self.processes)
         return metrics | batch.metrics() | {"prompts_drawn": float(collected.drawn)} | watch.metrics()
@@ -208,7 +215,8 @@ class Trainer:
             encoder = PromptEncoder(self.policy.tokenizer, self.config.prompt.style)
             limit = context_length(self.policy.model)
             contexts = TaskContexts(rollout, table, self.task, encoder, limit)
-        return Context(rollout, table, scores, advantages, step, self.settings.steps, policy, contexts)
+        total = self.settings.steps
+        return Context(rollout, table, scores, advantages, step, total, policy, contexts, self.processes)
 
     def _score(self, rollout: Rollout) -> Scores:
         """Old and reference log-probs, where something needs them."""

@@ -7,7 +7,12 @@ import math
 import pytest
 import torch
 
-from creditlib.advantage.whitening import whiten
+from creditlib.advantage.whitening import Whitening
+from creditlib.types import Advantages
+
+
+def whiten(values_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    return Whitening.over(values_BT[mask_BT])(values_BT, mask_BT)
 
 
 def test_statistics_are_over_valid_tokens_only() -> None:
@@ -18,9 +23,6 @@ def test_statistics_are_over_valid_tokens_only() -> None:
     expected = [(value - mean) / std for value in (1, 2, 4)]
     assert result_BT[mask_BT].tolist() == pytest.approx(expected, abs=1e-6)
     assert (result_BT[~mask_BT] == 0).all()
-    kept_BT = whiten(values_BT, mask_BT, shift_mean=False)
-    assert kept_BT[mask_BT].tolist() == pytest.approx([value + mean for value in expected], abs=1e-6)
-    assert (kept_BT[~mask_BT] == 0).all()
 
 
 def test_no_spread_is_exactly_zero() -> None:
@@ -37,3 +39,14 @@ def test_too_few_tokens(valid: int) -> None:
 
 def test_detached() -> None:
     assert not whiten(torch.randn(2, 3, requires_grad=True), torch.ones(2, 3, dtype=torch.bool)).requires_grad
+
+
+def test_a_response_is_whitened_as_its_tokens_under_uniform_credit_are() -> None:
+    torch.manual_seed(0)
+    advantages = Advantages(torch.randn(3, 2), torch.randn(3))
+    mask_BT = torch.tensor([[True, True], [True, False], [False, False]])
+    tokens_BT = advantages.total_B[:, None] * mask_BT
+    whitening = Whitening.over(tokens_BT[mask_BT])
+    white = whitening.of_responses(advantages, mask_BT.any(1))
+    torch.testing.assert_close(white.total_B[:, None] * mask_BT, whitening(tokens_BT, mask_BT))
+    assert not white.by_reward_BK[2].any() and white.offset_B[2] == 0

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from creditlib.credit.mrtpo import OUTCOMES
+
 REWARDS = ("format", "executable", "execution")
 KEYWORDS = {
     "SELECT",
@@ -118,14 +120,10 @@ def metrics(
                 line[f"credit/distance/{reward}"] = (0.008, 0.009, 0.025)[k % 3] * float(
                     np.exp(random.normal(0, 0.1))
                 )
-                line[f"credit/uniform/{reward}"] = float(
-                    np.clip(0.1 * k / len(rewards) + random.normal(0, 0.01), 0, 1)
-                )
-                line[f"credit/below_floor/{reward}"] = line[f"credit/uniform/{reward}"]
-                line[f"credit/no_information/{reward}"] = 0.0
-                line[f"credit/overflow/{reward}"] = 0.0
-                line[f"credit/replayed/{reward}"] = 0.7
-            line["credit/one_token"] = 0.0
+                line |= {f"credit/{outcome}/{reward}": 0.0 for outcome in OUTCOMES}
+                line[f"credit/below_floor/{reward}"] = 0.1 * k / len(rewards)
+                line[f"credit/by_relevance/{reward}"] = 0.7 - 0.1 * k / len(rewards)
+                line[f"credit/no_advantage/{reward}"] = 0.3
         lines.append(line)
     return lines
 
@@ -231,6 +229,7 @@ def response(
             "best": 1.0,
             "advantage": advantage,
             "reason": reason,
+            "information": f"what is known of {name}",
             "flags": [],
             "spans": spans,
         }

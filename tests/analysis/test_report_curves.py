@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creditlib.analysis.charts import sections, station_seconds
+from creditlib.analysis.charts import OUTCOMES, sections, station_seconds
 from creditlib.analysis.curves import curve, thin, trailing_mean
 from creditlib.analysis.evaluations import outcomes
 from creditlib.analysis.runs import Group, find_runs, group_runs
+from creditlib.credit import mrtpo
 from creditlib.trainer.metrics import mean_interval
 from tests.analysis import fake
 
@@ -86,11 +87,10 @@ def test_each_metric_has_one_chart(tmp_path: Path) -> None:
         "evenness",
         "largest weight",
         *(f"distance: {name}" for name in fake.REWARDS),
-        *(f"even weights: {name}" for name in fake.REWARDS),
         "surprise",
     ]
     roles = [[series.role for series in chart.series] for chart in found["credit"]]
-    assert roles == [["value"]] * 2 + [["value", "floor"]] * 3 + [["value"]] * 4
+    assert roles == [["value"]] * 2 + [["value", "floor"]] * 3 + [["value"]]
 
 
 def test_evaluations_during_training_are_curves(tmp_path: Path) -> None:
@@ -179,3 +179,7 @@ def test_rewards_that_do_not_apply_are_left_out(tmp_path: Path) -> None:
         (run / "evaluations" / f"step-{step}.jsonl").write_text(text)
     (found,) = outcomes(group_runs(find_runs([run])[0]))
     assert (found.reward, found.questions, found.before.mean) == ("a", 1, 1.0)
+
+
+def test_the_outcomes_are_those_that_mrtpo_reports() -> None:
+    assert set(OUTCOMES) == set(mrtpo.OUTCOMES)

@@ -69,7 +69,10 @@ assert "torch" not in sys.modules
     ("arguments", "message"),
     [
         (["runs/*"], "runs/*: no such folder; give the folders of runs, as in runs/*"),
-        (["."], "no run in .: a run is a folder with config.yaml or metrics.jsonl"),
+        (
+            ["nothing"],
+            "no run in nothing: a run is a folder with config.yaml or metrics.jsonl",
+        ),
         (["run", "--out", "run/config.yaml/x.html"], "--out run/config.yaml/x.html: cannot make its folder"),
         (["run", "--out", "run"], "cannot write run: Is a directory"),
     ],
@@ -84,6 +87,7 @@ def test_errors_are_one_clear_line(
     monkeypatch.chdir(tmp_path)
     if "run" in arguments:
         fake.write_run(Path("run"), fake.config(), fake.metrics(1), evaluations=())
+    Path("nothing").mkdir()
     assert report.main(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: {message}")

@@ -47,14 +47,19 @@ def test_a_seed_that_was_run_twice_counts_once(tmp_path: Path) -> None:
             [{}, *({"credit__name": "mrtpo", "credit__beta": beta} for beta in (0.25, 0.5))],
             ["uniform", "mrtpo beta=0.25", "mrtpo beta=0.5"],
         ),
-        ([{"trainer__steps": 5}, {"trainer__steps": 9}], ["steps=5", "steps=9"]),
+        ([{"trainer__steps": 5}, {"trainer__steps": 9}], ["trainer.steps=5", "trainer.steps=9"]),
         # Two settings with the same last name are told by their whole names.
         (
             [{"loss__eps": 1, "advantage__eps": 1}, {"loss__eps": 2, "advantage__eps": 3}],
-            ["advantage.eps=1 loss.eps=1", "advantage.eps=3 loss.eps=2"],
+            ["gdpo advantage.eps=1 loss.eps=1", "gdpo advantage.eps=3 loss.eps=2"],
+        ),
+        # The method beside its settings.
+        (
+            [{"credit__control": None}, {"credit__control": "shuffled"}],
+            ["uniform", "uniform control=shuffled"],
         ),
         # Nothing to say of one of them: its folder's name.
-        ([{"credit__control": None}, {"credit__control": "shuffled"}], ["run0", "control=shuffled"]),
+        ([{"eval__every": None}, {"eval__every": 5}], ["run0", "eval.every=5"]),
     ],
 )
 def test_labels_say_what_differs(tmp_path: Path, changes: list[dict[str, object]], labels: list[str]) -> None:
@@ -123,5 +128,8 @@ def test_what_is_no_run_is_left_out_or_refused(tmp_path: Path) -> None:
         find_runs([tmp_path / "runs" / "*"])
     with pytest.raises(CreditlibError, match=r"no run in .*report\.html: a run is a folder"):
         find_runs([other])
-    with pytest.raises(CreditlibError, match=r"write .*runs/\*"):
-        find_runs([tmp_path / "runs"])
+    second = fake.write_run(tmp_path / "runs" / "b", fake.config(), fake.metrics(1))
+    inside, others = find_runs([tmp_path / "runs", run])  # a folder stands for the runs in it
+    assert [read.folder for read in inside] == [run, second] and others == []
+    (tmp_path / "runs" / "a").rename(tmp_path / "elsewhere")
+    assert len(find_runs([tmp_path / "elsewhere", tmp_path / "runs" / ".." / "elsewhere"])[0]) == 1

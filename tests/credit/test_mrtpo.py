@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from creditlib import registry
-from creditlib.credit.mrtpo import NOISE_REPLAYS, OUTCOMES, Mrtpo, mix_uniform, noise_floor
+from creditlib.credit.mrtpo import NOISE_REPLAYS, OUTCOMES, Mrtpo, mix_uniform
 from creditlib.credit.uniform import Uniform
 from creditlib.types import Advantages, Replay, TokenCredit
 
@@ -80,23 +83,29 @@ class Policy:
     def __init__(self, noise: float = 0.0) -> None:
         self.asked: list[tuple[Replay, Replay]] = []
         self.again: list[Replay] = []
+        self.temperatures: set[float] = set()
         self._noise = noise
 
     def divergences(
         self, pairs: list[tuple[Replay, Replay]], *, temperature: float = 1.0, top_k: int | None = None
     ) -> list[Tensor]:
-        if top_k is None:
-            self.asked += pairs
-        return [self.divergence(*pair) * (0.81 if top_k else 1) for pair in pairs]
+        self.temperatures.add(temperature)
+        found = []
+        for one, other in pairs:
+            if other.alone:
+                assert other == one._replace(alone=True)
+                self.again.append(one)
+                found.append(torch.full((len(one.response),), self._noise))
+            else:
+                if top_k is None:
+                    self.asked.append((one, other))
+                found.append(self.divergence(one, other) * (0.81 if top_k else 1))
+        return found
 
     @staticmethod
     def divergence(one: Replay, other: Replay) -> Tensor:
         told = set(one.context[1:]) ^ set(other.context[1:])
         return torch.arange(len(one.response)).float() * 0.01 * sum(told, 1)
-
-    def noise(self, replays: list[Replay], *, temperature: float = 1.0) -> list[Tensor]:
-        self.again += replays
-        return [torch.full((len(replay.response),), self._noise) for replay in replays]
 
 
 def world(
@@ -111,10 +120,15 @@ def world(
     mask_BT = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     return SimpleNamespace(
         advantages=Advantages(by_reward_BK, torch.full((len(lengths),), 0.25)),
-        rollout=SimpleNamespace(mask_BT=mask_BT, lengths_B=torch.tensor(lengths)),
+        rollout=SimpleNamespace(
+            mask_BT=mask_BT,
+            lengths_B=torch.tensor(lengths),
+            names=[("p", row) for row in range(len(lengths))],
+        ),
         table=SimpleNamespace(names=NAMES),
         contexts=Contexts(lengths, informed or {}, overflow or set()),
         policy=Policy(noise),
+        gather=lambda value: [value],
     )
 
 
@@ -202,6 +216,7 @@ def test_some_replays_measure_the_noise() -> None:
     assert len(context.policy.asked) == 27
     assert len(context.policy.again) == NOISE_REPLAYS
     assert {replay.context[1:] for replay in context.policy.again} == {(0, 1, 2)}
+    assert len(set(context.policy.again)) == NOISE_REPLAYS  # of different responses
 
 
 def test_the_divergence_itself_and_the_error_of_top_k() -> None:
@@ -229,9 +244,54 @@ def test_a_policy_that_answers_nan_gives_uniform_credit() -> None:
     assert "distance/format" not in credit.diagnostics
 
 
-def test_a_replay_that_is_nan_leaves_the_floor_of_the_others() -> None:
-    assert noise_floor([torch.tensor([0.01, 0.03]), torch.tensor([torch.nan])]) == pytest.approx(0.02**0.5)
-    assert noise_floor([torch.tensor([torch.nan])]) == 0
+def test_a_nan_leaves_floor_and_distance_of_the_others() -> None:
+    context = world([[1.0, 0.0, 0.0]] * 2, [3, 3], noise=1e-6)
+    right = context.policy.divergence
+    context.policy.divergence = lambda one, other: right(one, other) * (torch.nan if one.context[0] else 1)
+    found = assign(Mrtpo(), context).diagnostics
+    assert found["floor"] == pytest.approx(1e-3)
+    assert found["distance/format"] == pytest.approx((0.1 + math.sqrt(0.02)) / 3)
+    assert found["not_finite/format"] == found["by_relevance/format"] == 0.5
+
+
+def test_the_temperature_is_that_of_all_replays() -> None:
+    context = world([[1.0, 0.0, 0.0]], [3])
+    assign(Mrtpo(temperature=1.5, top_k=5), context)
+    assert context.policy.temperatures == {1.5}
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_agree_on_floor_and_distances(processes: int) -> None:
+    """Each process holds some responses; what `gather` would give is made by asking all of them at once."""
+    lengths = [3, 5, 4, 2, 6, 3, 4]
+
+    def shares(rows: list[int]) -> SimpleNamespace:
+        context = world([[1.0, -1.0, 0.5]] * len(rows), [lengths[row] for row in rows], noise=1e-4)
+        context.rollout.names = [("p", row) for row in rows]
+        return context
+
+    everyone = list(range(7))
+    whole = assign(Mrtpo(), shares(everyone)).diagnostics
+    parts = [everyone[rank::processes] for rank in range(processes)]
+    # Threads in step: each waits until all have said their value.
+    barrier, said = threading.Barrier(processes), [None] * processes
+
+    def run(rank: int) -> Mapping[str, float]:
+        def gather(value: object) -> list[object]:
+            said[rank] = value  # type: ignore[call-overload]
+            barrier.wait()
+            found = list(said)
+            barrier.wait()
+            return found
+
+        context = shares(parts[rank])
+        context.gather = gather
+        return assign(Mrtpo(), context).diagnostics
+
+    with ThreadPoolExecutor(processes) as pool:
+        found = list(pool.map(run, range(processes)))
+    for key in ("floor", *(f"distance/{name}" for name in NAMES)):
+        assert [own[key] for own in found] == pytest.approx([whole[key]] * processes)
 
 
 def test_nothing_to_replay() -> None:

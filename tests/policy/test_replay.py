@@ -39,7 +39,7 @@ def pairs() -> list[Pair]:
 def alone(model: Any, one: Replay, other: Replay, temperature: float = 1.0) -> Tensor:
     """The oracle: each replay on its own, all logits at once."""
     logits = []
-    for context, response in (one, other):
+    for context, response, _ in (one, other):
         ids = torch.tensor([[*context, *response]])
         with torch.no_grad():
             logits.append(model(input_ids=ids).logits[0, len(context) - 1 : -1] / temperature)
@@ -66,7 +66,7 @@ def test_float32_replays_agree_with_padded_ones(make_model: Callable[..., Any]) 
     model = make_model("llama", torch.float32)
     asked = pairs()
     forest, rows = Scorer(model), Scorer(model, "padded")
-    sequences = [(*context, *response) for pair in asked for context, response in pair]
+    sequences = [(*context, *response) for pair in asked for context, response, _ in pair]
     states = [scorer.hidden_states(sequences) for scorer in (forest, rows)]
     (packed, packed_paths), (padded, padded_paths) = states
     for one, other in zip(packed_paths, padded_paths, strict=True):
@@ -99,9 +99,12 @@ def test_temperature_and_top_k(make_model: Callable[..., Any]) -> None:
 
 
 def test_noise_is_what_rounding_does(make_model: Callable[..., Any]) -> None:
-    replays = [pair[0] for pair in pairs()[::3]]
+    again = [(one, one._replace(alone=True)) for one, _ in pairs()[::3]]
     exact, single, half = (
-        torch.cat(SamplingPolicy(Scorer(make_model("llama", dtype))).noise(replays)).sqrt().mean().item()
+        torch.cat(SamplingPolicy(Scorer(make_model("llama", dtype))).divergences([*pairs(), *again])[30:])
+        .sqrt()
+        .mean()
+        .item()
         for dtype in (torch.float64, torch.float32, torch.bfloat16)
     )
     assert exact < 1e-6

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from creditlib.types import CreditlibError, MissingDataError, Prompt, Task
+from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Task
 from tasks.sql_data import Row
 from tasks.text2sql import REWARDS, Text2SQL
 from verifiers.sql import Limits
@@ -116,6 +116,34 @@ def test_what_is_left_out_is_gone(style: Any) -> None:
     assert "<sql>" not in _body(task.render(prompt, {"executable": "x"}))
     with pytest.raises(CreditlibError, match="no reward"):
         task.render(prompt, {"speed": "x"})
+
+
+def test_the_wording_of_replays_is_a_setting() -> None:
+    task = Text2SQL(replay={"format": None, "executable": "SQLite says: {message}", "execution": "{query}!"})
+    prompt = task.prompts("train")[0]
+    checks = {"executable": Check(0.0, info="no such table: x")}
+    told = task.information(prompt, checks)
+    assert told == {
+        "executable": "SQLite says: no such table: x",
+        "execution": f"{prompt.reference['gold']}!",
+    }
+    body = _body(task.render(prompt, told))
+    assert "Schema:" in body and "Format: <sql>" in body  # what no wording restates stays
+    assert body.endswith(f"{told['executable']}\n{told['execution']}")
+    assert "executable" not in task.information(prompt, {})  # SQLite said nothing
+
+
+@pytest.mark.parametrize(
+    ("replay", "message"),
+    [
+        ({"formt": "x"}, r"task\.replay\.formt: no such reward, only format, executable, execution"),
+        ({"format": "{tags}"}, r"task\.replay\.format: \{tags\} is no fact; there are \{format\}, "),
+        ({"format": "{format"}, r"task\.replay\.format: expected '}' before end of string in '\{format'"),
+    ],
+)
+def test_wordings_that_cannot_be(replay: dict[str, str], message: str) -> None:
+    with pytest.raises(CreditlibError, match=message):
+        Text2SQL(replay=replay)
 
 
 def test_synthetic_examples_mix_asked_and_replayed_prompts() -> None:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from creditlib.analysis.localization import read_cases
 from creditlib.trainer import files
 from creditlib.trainer.ledger import Ledger, choose_rows, spread_steps, token_schema
 from creditlib.types import Advantages, Check, Prompt, RewardTable, Rollout, Scores, Span, TokenCredit
+from tasks.simple import SimpleTask
 
 TINY = Path(__file__).resolve().parents[2] / "creditlib" / "assets" / "tiny"
 EOS = 2
@@ -29,6 +30,23 @@ NAMES = ("format", "execution")
 # Two responses each to two prompts, in mixed order. The third is one token, the last ends inside a character.
 GROUPS = (1, 0, 0, 1)
 TEXTS = ("<sql>é</sql>", "SELECT 1", "", "a\ufffd")
+
+
+def task(kind: type[SimpleTask]) -> SimpleTask:
+    return kind("t", prompts=["first"], rewards={name: lambda prompt, text: 1.0 for name in NAMES})
+
+
+class Tagged(SimpleTask):
+    """A task that can say more of a response."""
+
+    def parts(self, text: str) -> list[Span]:
+        return [Span(0, 5, "tag")] if text.startswith("<sql>") else []
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        return {"execution": f"{prompt.id}: {checks['execution'].reason}"}
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        return prompt
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +109,7 @@ def values(rollout: Rollout) -> dict[str, Any]:
         "credit": credit,
         "scores": Scores(None, None),
         "advantages_BT": credit.advantages_BT * 2,
-        "parts": lambda text: [Span(0, 5, "tag")] if text.startswith("<sql>") else [],
+        "task": task(Tagged),
     }
 
 
@@ -240,6 +258,7 @@ def test_a_line_for_each_response(tmp_path: Path, ledger: Ledger, values: dict[s
                 "best": 1.0,
                 "advantage": 1.0,
                 "reason": "right",
+                "information": None,
                 "flags": [],
                 "spans": [[0, 5, "tag"], [6, 12, "tag"]],
             },
@@ -249,6 +268,7 @@ def test_a_line_for_each_response(tmp_path: Path, ledger: Ledger, values: dict[s
                 "best": None,  # unbounded
                 "advantage": -0.5,
                 "reason": "wrong \u2028 \ud800",
+                "information": "p1: wrong \u2028 \ud800",
                 "flags": [],
                 "spans": [],
             },
@@ -282,7 +302,7 @@ def test_log_probs_distances_and_parts_may_be_missing(
     tmp_path: Path, ledger: Ledger, values: dict[str, Any]
 ) -> None:
     old_BT = values["rollout"].sampler_logps_BT - 10
-    values |= {"scores": Scores(old_BT, None), "parts": None}
+    values |= {"scores": Scores(old_BT, None), "task": task(SimpleTask)}
     values["credit"] = replace(values["credit"], relevance_BKT=None)
     ledger.write(1, **values)
     table = pq.read_table(tmp_path / "tokens.parquet")

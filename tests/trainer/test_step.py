@@ -11,7 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from creditlib.trainer.batch import credit_metrics, whiten_over_processes
+from creditlib.trainer.batch import credit_metrics, whitening_over_processes
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.progress import Display, _reasons
 from creditlib.trainer.prompts import PromptStream
@@ -65,7 +65,8 @@ def test_token_norm_whitens_the_tokens_that_count() -> None:
 
 def test_whitening_without_tokens() -> None:
     nothing = torch.zeros(2, 3)
-    assert torch.equal(whiten_over_processes(nothing, nothing.bool(), Processes()), nothing)
+    whitening = whitening_over_processes(nothing, nothing.bool(), Processes())
+    assert torch.equal(whitening(nothing, nothing.bool()), nothing)
 
 
 @pytest.mark.parametrize("loss", ["grpo", "gspo_token"])

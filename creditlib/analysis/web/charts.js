@@ -31,8 +31,11 @@ function drawChart(own) {
   const { chart, drawing } = own;
   const [middle, low, high] = view.median ? ["median", "lower", "upper"] : ["mean", "low", "high"];
   const shown = chart.series;
+  // Names at the ends of lines where they are short; the key above the charts has them all.
+  const longest = Math.max(...data.groups.map((group) => group.label.length));
   const named = data.groups.length > 1;
-  const labels = shown.filter((series) => series.role === "value").map((series) => endLabel(series, middle, named));
+  const labels = named && longest > 14 ? []
+    : shown.filter((series) => series.role === "value").map((series) => endLabel(series, middle, named));
   const right = 10 + Math.max(0, ...labels.map((label) => label.text.length)) * 6.3;
   const steps = shown.flatMap((series) => [series.steps[0], series.steps.at(-1)]);
   const first = Math.min(...steps);
@@ -80,8 +83,7 @@ function drawSeries(drawing, series, { x, y, middle, low, high }) {
 /** At the end of its line stands a group's name or, where there is one group, its value. */
 function endLabel(series, middle, named) {
   const value = series[middle].filter((known) => known !== null).at(-1);
-  const text = named ? data.groups[series.group].label : number(value);
-  return { group: series.group, value, text: text.length > 14 ? `${text.slice(0, 13)}…` : text };
+  return { group: series.group, value, text: named ? data.groups[series.group].label : number(value) };
 }
 
 function placeLabels(drawing, labels, y, left) {

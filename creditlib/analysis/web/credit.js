@@ -28,7 +28,8 @@ function unpack(response) {
   const even = largest > 0 && rewards.every((reward, k) => response.rewards[k].advantage === 0 || reward.weight.every((weight) => weight === 1));
   // The rewards share a scale, so that they can be compared; their sum has its own.
   const full = (k) => FULL * (k === ALL ? Math.max(largest, Math.abs(response.advantage)) : largest);
-  return { logp, advantage, rewards, full, even };
+  const replayed = rewards.map((reward) => reward.distance.some((value) => !Number.isNaN(value)));
+  return { logp, advantage, rewards, full, even, replayed };
 }
 
 /** How strongly a token is marked, 0 to 1. */
@@ -62,6 +63,7 @@ function creditViewer() {
   parts.legend = el("div", { class: "legend" });
   parts.readout = el("div", { class: "readout", "aria-live": "polite" });
   parts.panels = el("div", { class: "panels" });
+  parts.told = el("div", {});
   parts.root = el("div", { class: "viewer" },
     el("div", { class: "toolbar" },
       el("button", { type: "button", "aria-label": "previous response", onclick: () => showResponse(now.response - 1) }, "←"),
@@ -70,7 +72,7 @@ function creditViewer() {
     parts.meta,
     parts.question,
     el("div", { class: "sides" }, parts.rewards,
-      el("div", {}, el("div", { class: "head" }, parts.legend, parts.readout), parts.panels)),
+      el("div", {}, el("div", { class: "head" }, parts.legend, parts.readout), parts.panels, parts.told)),
     el("p", { class: "keys" }, el("kbd", {}, "←"), " ", el("kbd", {}, "→"), " response   ",
       el("kbd", {}, "1"), " … ", el("kbd", {}, "9"), " reward   ", el("kbd", {}, "0"), " all   ",
       el("kbd", {}, "j"), " ", el("kbd", {}, "k"), " next and previous reward   ",
@@ -181,6 +183,9 @@ function showReward(k) {
     parts.panels.replaceChildren(el("div", { class: "narrow" }, pickPanel), own, uniform);
   }
   parts.panels.dataset.show = even ? "own" : now.panel;
+  const told = response.rewards.filter((reward, index) => (k === ALL || k === index) && reward.information && now.unpacked.replayed[index]);
+  parts.told.replaceChildren(...(told.length ? [el("details", { class: "more" }, el("summary", {}, "What replays told of the verifiers"),
+    told.map((reward) => el("div", {}, el("h3", {}, rewardName(reward)), el("pre", { class: "told" }, reward.information))))] : []));
   drawLegend(full(k));
   showToken(null);
 }
@@ -228,7 +233,7 @@ function mostCredit() {
   const response = data.responses[now.response];
   const values = now.reward === ALL ? now.unpacked.advantage : now.unpacked.rewards[now.reward].advantage;
   const order = [...values.keys()].filter((t) => values[t] !== 0).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
-  const hint = el("span", { class: "hint" }, "Point at a token for its numbers.");
+  const hint = el("span", { class: "hint" }, matchMedia("(hover: none)").matches ? "Tap a token for its numbers." : "Point at a token for its numbers.");
   if (now.unpacked.even || !order.length) return [hint];
   const most = order.slice(0, 5).map((t) =>
     el("span", {}, el("span", { class: "token" }, shown(response, t)), " ", el("b", {}, signed(values[t], 2))));

@@ -12,6 +12,8 @@ const legend = el("div", { class: "controls" },
     charts.forEach(drawChart);
   }) : null);
 
+const keys = () => (data.groups.length > 1 ? el("div", { class: "controls" }, data.groups.map((_, group) => seriesKey(group))) : null);
+
 const smooth = data.window > 1 ? `Lines are trailing means over ${data.window} steps` : "Lines are single steps";
 const spread = several ? ", bands are over the seeds." : ", the faint line is each step by itself.";
 const noSteps = () => empty("No step has been written yet. Make the report again when the run has gone on.");
@@ -23,11 +25,11 @@ const sections = [
   creditViewer(),
   localization(),
   section("strategy", "Credit over training", "How evenly credit is spread, how much a replay changes, and where it told nothing.",
-    chartGrid("credit") ?? noSteps(), fallbacks()),
-  section("cost", "Length and time", "Length of the responses, and mean seconds of a step by station.",
-    chartGrid("length"), el("div", { class: "stations" }, seconds())),
+    keys(), chartGrid("credit") ?? noSteps(), replays()),
+  section("cost", "Length and time", "Length of the responses, and mean seconds of each stage of a step.",
+    keys(), chartGrid("length"), el("div", { class: "spaced" }, seconds())),
   section("health", "Health", "What shows that a run learns nothing, or too much at once.",
-    el("details", {}, el("summary", {}, "Spread of rewards, gradients, entropy, ratios"), chartGrid("health") ?? noSteps())),
+    el("details", { class: "more" }, el("summary", {}, "Spread of rewards, gradients, entropy, ratios"), chartGrid("health") ?? noSteps())),
 ];
 document.getElementById("main").append(...sections);
 document.getElementById("nav").append(...sections.map((own) =>

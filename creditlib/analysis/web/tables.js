@@ -109,14 +109,20 @@ function barRow(group, value, most) {
     svg("text", { x: `${width.toFixed(2)}%`, y: 12.5, dx: 6 }, `${number(value, 2)} s`));
 }
 
-function fallbacks() {
-  if (!data.fallbacks.length) return null;
-  const heads = ["reward", "distance", "floor", "even weights", "no information", "below floor", "overflow", "one token", "replayed"];
-  const rows = data.fallbacks.map((row) => [
+/** What became of each reward, as shares of responses that add up to all of them. */
+function replays() {
+  if (!data.replays.length) return null;
+  const outcomes = {
+    by_relevance: "by relevance", below_floor: "below the floor", no_information: "no information", overflow: "too long",
+    one_token: "one token", not_finite: "not finite", no_advantage: "no advantage",
+  };
+  const heads = ["reward", "distance", "floor", ...Object.values(outcomes)];
+  const rows = data.replays.map((row) => [
     el("th", { class: "l", scope: "row" }, row.reward, data.groups.length > 1 ? el("span", { class: "note" }, seriesKey(row.group)) : null),
-    number(row.distance, 4), number(row.floor, 5), ...["uniform", "no_information", "below_floor", "overflow", "one_token", "replayed"].map((key) => percent(row[key])),
+    number(row.distance, 4), number(row.floor, 7), ...Object.keys(outcomes).map((key) => percent(row[key])),
   ]);
-  return el("details", { class: "more" }, el("summary", {}, "Why weights fell back to even ones"), table(heads, rows));
+  return el("details", { class: "more" }, el("summary", {}, "How often weights went by relevance, and why not"),
+    el("p", { class: "note" }, "Shares of responses. Without an advantage no weight matters; in the other cases weights are even."), table(heads, rows));
 }
 
 function percent(value) {
@@ -126,10 +132,10 @@ function percent(value) {
 }
 
 function localization() {
-  const lead = "How much of a reward's replay distance lies on the tokens that its verifier read, against the share of tokens there. " +
-    "A ratio of 1 is an even spread. Shares are means over logged responses; there is no number below five of them.";
+  const lead = "How much of a reward's replay distance lies on the tokens that its verifier read, over the share of tokens there. " +
+    "1 is an even spread; the scale is logarithmic. Shares are means over logged responses; there is no number below five of them.";
   if (!data.relevance.length) {
-    return section("localization", "On what the verifier read", lead,
+    return section("localization", "Where the verifier looked", lead,
       empty("No distances were logged. Strategies that replay responses have them, such as ", el("code", {}, "credit=mrtpo"), "."));
   }
   const groups = data.relevance.map((own) => data.groups[own.group].label);
@@ -139,7 +145,7 @@ function localization() {
     place.replaceChildren(ratios(own), el("div", { class: "charts spaced" }, own.held.map((held) => holders(own, held))));
   };
   draw(groups[0]);
-  return section("localization", "On what the verifier read", lead,
+  return section("localization", "Where the verifier looked", lead,
     groups.length > 1 ? el("div", { class: "controls" }, choice("curve", groups, groups[0], draw)) : null, place);
 }
 
@@ -159,7 +165,7 @@ function ratios(own) {
       marks.map((value) => svg("line", { class: value === 1 ? "tick" : "axis", x1: at(value), x2: at(value), y1: 0, y2: 30 })),
       row.ratio === null ? null : [whisker(at, row, 15, "whisker"), dotAt(at, row.ratio, 15, row.outcome === "pooled" ? "solid" : "hollow", 5)]);
     return el("tr", { class: first ? "first" : null },
-      el("th", { class: "l", scope: "row" }, first ? el("b", {}, row.kind) : null, el("span", { class: "note" }, `${row.outcome}, ${row.cases}`)),
+      el("th", { class: "l", scope: "row" }, first ? el("b", {}, row.kind) : null, el("span", { class: "note" }, `${row.outcome === "pooled" ? "both" : row.outcome}, ${row.cases}`)),
       el("td", { class: "plot" }, drawing),
       el("td", { class: "wide" }, percent(row.distance)), el("td", { class: "wide" }, percent(row.tokens)),
       el("td", {}, row.ratio === null ? "–" : el("b", {}, `${number(row.ratio, 2)}×`),
@@ -175,7 +181,7 @@ function ratios(own) {
 function holders(own, held) {
   const parts = own.parts.filter((row) => row.kind === held.kind && row.distance !== null).toSorted((a, b) => b.distance - a.distance);
   const rows = [
-    ...parts.map((row) => shareRow(own.group, row.part || "unlabelled", row.distance, row.tokens)),
+    ...parts.map((row) => shareRow(own.group, row.part || "no part", row.distance, row.tokens)),
     ...held.top.filter(([, share]) => share !== null).map(([size, share], index) =>
       shareRow(own.group, `top ${percent(size)} of tokens`, share, size, index === 0)),
   ];
