@@ -113,7 +113,8 @@ class Text2SQL:
             known = ", ".join(f"{{{fact}}}" for fact in FACTS)
             try:
                 facts = _mentioned(wording)
-            except ValueError as error:
+                wording.format(**dict.fromkeys([*facts, *FACTS], ""))
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
                 raise CreditlibError(
                     f"task.replay.{reward}: {error} in {wording!r}; facts stand in braces ({known}), and a "
                     "brace itself is written twice"

@@ -153,9 +153,10 @@ def _training_metrics(groups: Sequence[Group]) -> list[str]:
 def _evaluation_metrics(groups: Sequence[Group]) -> list[str]:
     """Held-out rewards of runs that were evaluated during training too; before and after need no curve."""
     runs = [run for group in groups for run in group.runs if len(run.evaluations) > 2]
-    keys = dict.fromkeys(key for run in runs for row in run.evaluations for key in row)
-    no_rewards = ("_low", "_high", "/tokens")
-    return [key for key in keys if EVALUATION.covers(key) and not key.endswith(no_rewards)]
+    rows = [row for run in runs for row in run.evaluations]
+    keys = dict.fromkeys(key for row in rows for key, value in row.items() if is_number(value))
+    # A reward's mean stands with the ends of its interval, the mean length alone.
+    return [key for key in keys if EVALUATION.covers(key) and f"{key}_low" in keys]
 
 
 def _is_outcome(metric: str) -> bool:

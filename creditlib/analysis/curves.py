@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,7 @@ def trailing_mean(values_S: Array, window: int) -> Array:
     """Mean of each value and the `window` - 1 before it; NaN is left out, and remains where there is no
     other value.
     """
+    window = min(window, max(1, len(values_S)))
     padded = np.concatenate([np.full(window - 1, np.nan), values_S])
     return np.asarray(np.nanmean(np.lib.stride_tricks.sliding_window_view(padded, window), -1))
 
@@ -90,4 +92,5 @@ def thin(curve: Curve, points: int) -> Curve:
 
 def is_number(value: Any) -> bool:
     """Is it a finite number; metrics have null where there is nothing to report."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return plain and abs(value) <= sys.float_info.max  # a JSON integer has no bound

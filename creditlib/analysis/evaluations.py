@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from creditlib.analysis.curves import is_number
 from creditlib.analysis.runs import Group, Run, read_lines
 from creditlib.trainer.metrics import mean_interval
 
@@ -45,16 +46,18 @@ class Outcome:
 def outcomes(groups: Sequence[Group]) -> list[Outcome]:
     """Before and after for each group, split, decoding and reward.
 
-    Only runs that have both are in a group's figures; where none has, they are of the first evaluation alone.
+    After is the last evaluation of the runs that have come farthest: those which are still at an earlier one
+    are left out. Where no run has a second one, the figures are of the first alone.
     """
     found: list[Outcome] = []
     for index, group in enumerate(groups):
-        pairs = [_first_and_last(run) for run in group.runs]
-        both = [(first, last) for first, last in pairs if first and last]
-        if both:
-            found += _compare(index, [first for first, _ in both], [last for _, last in both])
-        elif started := [first for first, _ in pairs if first]:
-            found += _compare(index, started, [])
+        files = [_files(run) for run in group.runs]
+        last = max((own[-1].name for own in files if len(own) > 1), default=None)
+        if last is not None:
+            both = [own for own in files if len(own) > 1 and own[-1].name == last]
+            found += _compare(index, [_answers(own[0]) for own in both], [_answers(own[-1]) for own in both])
+        elif any(files):
+            found += _compare(index, [_answers(own[0]) for own in files if own], [])
     return found
 
 
@@ -95,19 +98,19 @@ def _compare(group: int, before: Sequence[Answers], after: Sequence[Answers]) ->
     return found
 
 
-def _first_and_last(run: Run) -> tuple[Answers, Answers]:
-    """The answers of the first and of the last evaluation; the last is empty where there is only one."""
-    files = sorted((run.folder / "evaluations").glob("step-*.jsonl"))
-    return (_answers(files[0]) if files else {}), (_answers(files[-1]) if len(files) > 1 else {})
+def _files(run: Run) -> list[Path]:
+    """Its evaluations that hold an answer, in order."""
+    return [file for file in sorted((run.folder / "evaluations").glob("step-*.jsonl")) if _answers(file)]
 
 
 def _answers(file: Path) -> Answers:
     return {
-        (str(row.get("split")), str(row.get("mode")), str(row.get("prompt"))): row.get("rewards") or {}
+        (str(row.get("split")), str(row.get("mode")), str(row.get("prompt"))): row["rewards"]
         for row in read_lines(file, [])
+        if isinstance(row.get("rewards"), dict)
     }
 
 
 def _number(answers: Answers, question: Question, reward: str) -> float:
     value = answers.get(question, {}).get(reward)
-    return math.nan if value is None else float(value)
+    return float(value) if value is not None and is_number(value) else math.nan

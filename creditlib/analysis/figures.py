@@ -34,6 +34,7 @@ ACROSS = 3  # panels in a row
 PANEL = (2.3, 1.75)  # inches
 RATIOS = [2.0**power for power in range(-4, 8)]  # ticks of a logarithmic axis
 STYLE: Any = {
+    "text.parse_math": False,  # names may hold a $
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,

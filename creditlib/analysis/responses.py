@@ -13,6 +13,7 @@ import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from creditlib.analysis.curves import is_number
 from creditlib.analysis.localization import Key, logged_responses
 from creditlib.analysis.runs import Group, Run, read_lines
 from creditlib.trainer.files import RESPONSES, TOKENS
@@ -84,7 +85,10 @@ def read_ledgers(groups: Sequence[Group]) -> tuple[list[Ledger], list[str]]:
     for group, own in enumerate(groups):
         for run in own.runs:
             file = run.folder / TOKENS
-            lines = read_lines(run.folder / RESPONSES, notes)
+            found = read_lines(run.folder / RESPONSES, notes)
+            lines = [line for line in found if _is_whole(line)]
+            if len(lines) < len(found):
+                notes.append(f"{run.folder / RESPONSES}: {len(found) - len(lines)} lines lack something")
             if not (lines and file.is_file()):
                 continue
             try:  # without partitioning, or a folder named seed=0 would become a column
@@ -92,8 +96,35 @@ def read_ledgers(groups: Sequence[Group]) -> tuple[list[Ledger], list[str]]:
             except (OSError, pyarrow.ArrowException) as error:
                 notes.append(f"{file} cannot be read: {error}")
                 continue
+            if missing := _columns(lines) - set(tokens.column_names):
+                notes.append(f"{file} has no column {min(missing)}, so it is left out")
+                continue
             ledgers.append(Ledger(group, run, tokens, lines))
     return ledgers, notes
+
+
+def _is_whole(line: Mapping[str, Any]) -> bool:
+    """Has a line of responses.jsonl what the page shows."""
+    keys = {"step", "prompt", "response", "question", "text", "finish", "rewards", "advantage"}
+    own = {"kind", "score", "best", "advantage", "reason", "flags"}
+    return (
+        keys <= line.keys()
+        and is_number(line["advantage"])
+        and isinstance(line["rewards"], dict)
+        and all(
+            isinstance(reward, dict) and own <= reward.keys() and is_number(reward["advantage"])
+            for reward in line["rewards"].values()
+        )
+    )
+
+
+def _columns(lines: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The columns of tokens.parquet that these responses need."""
+    rewards = {name for line in lines for name in line["rewards"]}
+    plain = {"step", "prompt", "response", "position", "token", "end", "logp", "advantage", "part"}
+    return plain | {
+        f"{kind}/{name}" for kind in ("distance", "weight", "advantage", "read") for name in rewards
+    }
 
 
 def choose_responses(ledgers: Sequence[Ledger], limit: int) -> list[Response]:

@@ -107,7 +107,7 @@ def read_run(folder: Path) -> Run:
         train=train,
         evaluations=tuple(row for row in rows if row.get("phase") == "eval"),
         finished=bool(summary.get("finished")),
-        resumed_from=tuple(summary.get("resumed_from") or ()),
+        resumed_from=tuple(step for step in _list(summary.get("resumed_from")) if isinstance(step, int)),
         written=datetime.fromtimestamp(metrics.stat().st_mtime) if metrics.is_file() else None,
         notes=tuple(notes),
     )
@@ -202,6 +202,10 @@ def _under(key: str, sections: Iterable[str]) -> bool:
     return any(key == section or key.startswith(f"{section}.") for section in sections)
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _flat(value: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
     for key, inner in value.items():
         if isinstance(inner, Mapping) and inner:
@@ -215,6 +219,7 @@ def _read_mapping(file: Path, parse: Callable[[str], Any], notes: list[str]) -> 
         return {}
     try:
         found = parse(file.read_text(encoding="utf-8"))
+        json.dumps(found, default=str)  # YAML may refer to itself
     except (OSError, ValueError, yaml.YAMLError):
         found = None
     if isinstance(found, Mapping):

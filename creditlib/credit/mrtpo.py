@@ -103,7 +103,7 @@ class Mrtpo:
             weights_BKT.to(device),
             mask_BT,
             relevance_BKT=relevance_BKT.to(device),
-            diagnostics=measured | _shares(names, outcomes),
+            diagnostics=measured | _shares(context, outcomes),
         )
 
     def _plan(
@@ -199,10 +199,13 @@ def _outcome(divergence_T: Tensor, floor: float) -> str:
     return "by_relevance" if mean >= 2 * floor and mean > 0 else "below_floor"
 
 
-def _shares(names: Sequence[str], outcomes: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Of the responses, for each outcome and reward."""
-    shares: dict[str, float] = {}
-    for k, name in enumerate(names):
-        found = [own[k] for own in outcomes]
-        shares |= {f"{outcome}/{name}": found.count(outcome) / max(len(found), 1) for outcome in OUTCOMES}
-    return shares
+def _shares(context: CreditContext, outcomes: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Of the responses of all processes, for each outcome and reward."""
+    return _means(
+        context,
+        {
+            f"{outcome}/{name}": [float(own[k] == outcome) for own in outcomes]
+            for k, name in enumerate(context.table.names)
+            for outcome in OUTCOMES
+        },
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from creditlib.types import Check, CreditlibError, RewardTable, Rollout, Verifier
+from creditlib.types import Check, CreditlibError, RewardTable, Rollout, Span, Verifier
 
 NOT_APPLICABLE = Check(math.nan, "does not apply to this prompt")
 
@@ -19,14 +20,19 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     A reward that a response has no finding for is NaN.
 
     Raises:
-        CreditlibError: the verifier gave another number of findings, an undeclared reward, or a score
-            outside the declared bounds, which group statistics would spread over other responses.
+        CreditlibError: the verifier gave another number of findings, an undeclared reward, something else
+            than `Check` describes, or a score outside the declared bounds, which group statistics would
+            spread over other responses.
     """
     names = verifier.reward_names
     prompts = [rollout.prompts[group] for group in rollout.group_B.tolist()]
     findings = verifier.verify(prompts, list(rollout.texts))
     if len(findings) != len(prompts):
         raise CreditlibError(f"the verifier returned {len(findings)} findings for {len(prompts)} responses")
+    findings = [
+        {name: _plain(check, f"prompt {prompt.id!r}: reward {name!r}") for name, check in finding.items()}
+        for prompt, finding in zip(prompts, findings, strict=True)
+    ]
     for prompt, finding in zip(prompts, findings, strict=True):
         _check(prompt.id, finding, names, verifier.bounds)
     checks = tuple(tuple(finding.get(name, NOT_APPLICABLE) for name in names) for finding in findings)
@@ -35,6 +41,21 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     return RewardTable(
         names, scores_BK.view(len(prompts), len(names)), tuple(names for _ in prompts), bounds_K2, checks
     )
+
+
+def _plain(check: Check, where: str) -> Check:
+    """The finding in plain types: scores and places may be numpy's, spans may be any three values."""
+    try:
+        score = float(check.score)
+        spans = tuple(Span(int(start), int(end), str(part)) for start, end, part in check.spans)
+    except (TypeError, ValueError) as error:
+        raise CreditlibError(
+            f"{where}: expected a number as score and (start, end, part) as spans, found {check!r} ({error})"
+        ) from error
+    for name, text in (("reason", check.reason), ("info", check.info or "")):
+        if not isinstance(text, str):
+            raise CreditlibError(f"{where}: expected a text as {name}, found {text!r}")
+    return replace(check, score=score, spans=spans)
 
 
 def _check(

@@ -55,5 +55,7 @@ class TaskContexts:
             checks = dict(zip(self.table.names, self.table.checks[row], strict=True))
             prompt = self.rollout.prompts[int(self.rollout.group_B[row])]
             found = self.task.information(prompt, checks)
-            self._informations[row] = {name: text for name, text in found.items() if text}
+            # Tokenizers take no lone surrogates, which a verifier may have copied from somewhere.
+            readable = {name: text.encode(errors="replace").decode() for name, text in found.items()}
+            self._informations[row] = {name: text for name, text in readable.items() if text}
         return self._informations[row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -77,6 +78,31 @@ def test_rewards_steps_and_seeds_are_shuffled_apart() -> None:
     assert order(0, 3, 0) == order(0, 3, 0)
     assert order(0, 3, 0) != order(1, 3, 0)
     assert order(0, 3, 0) != order(0, 4, 0)
+
+
+def test_each_reward_and_each_response_has_an_order_of_its_own() -> None:
+    """The same weights everywhere, so that a common order would show."""
+    context = world()
+    context.rollout.mask_BT[:] = True
+    weights_BKT = torch.arange(6.0).expand(6, 2, 6)
+    fixed = SimpleNamespace(
+        needs=frozenset(),
+        assign=lambda context: TokenCredit.combine(context.advantages, weights_BKT, context.rollout.mask_BT),
+    )
+    found = Controlled(fixed, "shuffled", 0).assign(context).weights_BKT  # type: ignore[arg-type]
+    orders = {tuple(found[b, k].tolist()) for b in range(6) for k in range(2)}
+    assert len(orders) == 12
+
+
+def test_weights_that_know_nothing_are_made_of_nothing() -> None:
+    context = world()
+    told = SimpleNamespace(
+        needs=frozenset(),
+        assign=lambda context: dataclasses.replace(
+            Fixed().assign(context), relevance_BKT=torch.ones(6, 2, 6)
+        ),
+    )
+    assert Controlled(told, "shuffled", 0).assign(context).relevance_BKT is None  # type: ignore[arg-type]
 
 
 def test_a_response_is_shuffled_alike_wherever_it_stands() -> None:

@@ -97,3 +97,35 @@ def test_rows_are_compared_as_asked() -> None:
     p, q = probabilities(torch.randn(4, 200_000)), probabilities(torch.randn(3, 200_000))
     p_T, q_T = torch.tensor([0, 3, 3, 1, 0, 2, 2]), torch.tensor([2, 0, 1, 1, 2, 0, 2])
     torch.testing.assert_close(compare_rows(js, p, p_T, q, q_T), js_divergence(p[p_T].log(), q[q_T].log()))
+
+
+def test_top_k_keeps_the_mass_of_the_rest() -> None:
+    p, q = torch.tensor([[0.5, 0.3, 0.1, 0.1]]), torch.tensor([[0.1, 0.1, 0.5, 0.3]])
+    same = torch.arange(1)
+    # Likeliest under the mean are the first and the third (0.3 each); the others are one.
+    want = js_divergence(torch.tensor([[0.5, 0.1, 0.4]]).log(), torch.tensor([[0.1, 0.5, 0.4]]).log())
+    torch.testing.assert_close(compare_rows(top_k_js(2), p, same, q, same), want)
+
+
+def test_top_k_of_peaked_distributions_stays_below_the_whole() -> None:
+    """Their rest is smaller than the rounding of 1 less the kept ones."""
+    torch.manual_seed(0)
+    p = probabilities(8 * torch.randn(200, 1000))
+    q = probabilities(p.log() + 1e-3 * torch.randn(200, 1000))
+    same = torch.arange(200)
+    exact, coarse = (compare_rows(own, p, same, q, same) for own in (js, top_k_js(50)))
+    assert (coarse <= exact * 1.001 + 1e-12).all()
+
+
+def test_what_is_no_pair_of_distributions() -> None:
+    logits = torch.randn(2, 5, requires_grad=True)
+    assert not js_divergence(logits, torch.randn(2, 5).double()).requires_grad
+    for other in (torch.randn(3, 5), torch.randn(2, 6)):
+        with pytest.raises(ValueError, match="alike in shape"):
+            js_divergence(logits, other)
+
+
+def test_rounding_makes_no_divergence_negative() -> None:
+    torch.manual_seed(0)
+    logits = 5 * torch.randn(2000, 300)
+    assert (js_divergence(logits, logits + 1e-6 * torch.randn(2000, 300)) >= 0).all()

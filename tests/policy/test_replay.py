@@ -125,3 +125,43 @@ def test_a_pair_asked_twice_and_no_pair(make_model: Callable[..., Any]) -> None:
     one, other = policy.divergences(asked)
     assert torch.equal(one, other)
     assert policy.divergences([]) == []
+
+
+def test_replays_run_without_dropout(make_model: Callable[..., Any]) -> None:
+    model = make_model("llama")
+    model.config.attention_dropout = 0.5
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+    scorer = Scorer(model, "padded")
+    want = SamplingPolicy(scorer).divergences(pairs())
+    model.train()
+    for one, other in zip(SamplingPolicy(scorer).divergences(pairs()), want, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_batch_holds_no_more_tokens_than_it_may(make_model: Callable[..., Any]) -> None:
+    scorer = Scorer(make_model("llama"))
+    sizes: list[int] = []
+    inner = scorer.hidden_states
+
+    def spy(sequences: list[tuple[int, ...]]) -> Any:
+        sizes.append(sum(map(len, sequences)))
+        return inner(sequences)
+
+    scorer.hidden_states = spy  # type: ignore[method-assign]
+    SamplingPolicy(scorer, tokens=150).divergences(pairs())
+    assert len(sizes) > 3
+    few = max(sizes)
+    sizes.clear()
+    SamplingPolicy(scorer).divergences(pairs())
+    assert len(sizes) == 1 and few < sizes[0] / 3
+
+
+def test_a_replay_alone_is_the_same_replay(make_model: Callable[..., Any]) -> None:
+    asked = pairs()
+    again = [(one, one._replace(alone=True)) for one, _ in asked[:3]]
+    found = SamplingPolicy(Scorer(make_model("llama"))).divergences([*asked, *again])
+    want = SamplingPolicy(Scorer(make_model("llama"))).divergences(asked)
+    for one, other in zip(found, want, strict=False):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-12)
+    assert all(divergence_T.abs().max() < 1e-12 for divergence_T in found[len(asked) :])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from creditlib.rewards.table import applicable_rewards, build_table, join_tables, select_rows, varying_rewards
-from creditlib.types import Check, CreditlibError, Prompt, Rollout
+from creditlib.types import Check, CreditlibError, Prompt, Rollout, Span
 from tests.trainer import world
 
 NAN = math.nan
@@ -83,3 +85,24 @@ def test_spread_is_of_each_reward_in_each_group() -> None:
     group = torch.tensor([7, 2, 7, 2, 5, 2])  # 7: rows 0, 2; 2: rows 1, 3, 5; 5: row 4
     assert varying_rewards(scores, group).tolist() == [[True, False], [False, False], [False, True]]
     assert applicable_rewards(scores, group).tolist() == [[True, True], [False, False], [True, True]]
+
+
+def test_findings_become_plain() -> None:
+    check = Check(np.float32(0.5), spans=((np.int64(0), np.int64(2), "tag"),))  # type: ignore[arg-type]
+    table = build_table(rollout(), Says([{"a": check}, {"a": Check(True)}, {}, {}]))
+    assert json.dumps(table.checks[0][0].score) == "0.5" and json.dumps(table.checks[1][0].score) == "1.0"
+    (span,) = table.checks[0][0].spans
+    assert span == Span(0, 2, "tag") and json.dumps(span) == '[0, 2, "tag"]' and span.part == "tag"
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (Check("high"), "prompt .*: reward 'a': expected a number as score"),  # type: ignore[arg-type]
+        (Check(1.0, spans=((0, 1),)), "expected a number as score and .* as spans"),  # type: ignore[arg-type]
+        (Check(1.0, info={"k": 1}), "reward 'a': expected a text as info, found {'k': 1}"),  # type: ignore[arg-type]
+    ],
+)
+def test_findings_that_cannot_be(check: Check, message: str) -> None:
+    with pytest.raises(CreditlibError, match=message):
+        build_table(rollout(), Says([{"a": check}, {}, {}, {}]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,25 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from creditlib.credit.controls import Controlled
 from creditlib.trainer.contexts import TaskContexts
 from creditlib.types import Check, CreditlibError, Prompt, Replay, ReplayTask, Rollout
 from tasks.simple import SimpleTask
 from tests.trainer import world
 
 
-class Informed(world.Words):
-    """Tells words of its own for two of its rewards; the third has nothing to tell."""
-
-    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
-        found = {"even": "w4 w6", "short": f"w{3 + len(prompt.id) % 40} w50 w51"}
-        return {name: text for name, text in found.items() if checks[name].score == checks[name].score}
-
-    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
-        return dataclasses.replace(prompt, text=" ".join([prompt.text or "", *information.values()]))
-
-
 def run_of(folder: Path | None = None, **settings: Any) -> world.Trainer:
-    return world.trainer(world.config(**settings), world.policy(), task=Informed())
+    return world.trainer(world.config(**settings), world.policy(), task=world.Informed())
 
 
 SETTINGS = {"trainer__minibatches": 2, "trainer__epochs": 2}
@@ -86,7 +76,7 @@ def test_a_task_that_cannot_tell_is_refused_before_anything_runs() -> None:
 def test_a_context_that_does_not_fit_is_counted_and_the_rest_goes_on() -> None:
     policy = world.policy()
     policy.model.config.max_position_embeddings = 12
-    run = world.trainer(world.config(credit="mrtpo"), policy, task=Informed())
+    run = world.trainer(world.config(credit="mrtpo"), policy, task=world.Informed())
     metrics = run.step(1)
     assert metrics["credit/overflow/even"] > 0
     assert metrics["credit/by_relevance/even"] > 0
@@ -95,7 +85,7 @@ def test_a_context_that_does_not_fit_is_counted_and_the_rest_goes_on() -> None:
 def test_the_ledger_of_a_run(tmp_path: Path) -> None:
     run = world.config(tmp_path / "run", credit="mrtpo", ledger={"steps": 2, "responses": 3})
     with world.run_folder(run) as directory:
-        world.trainer(run, world.policy(), task=Informed(), directory=directory).run()
+        world.trainer(run, world.policy(), task=world.Informed(), directory=directory).run()
     tokens = pq.read_table(tmp_path / "run" / "tokens.parquet")
     rows = [json.loads(line) for line in (tmp_path / "run" / "responses.jsonl").read_text().splitlines()]
     assert sorted({row["step"] for row in rows}) == [1, 4] and len(rows) == 6
@@ -123,7 +113,7 @@ def contexts(task: ReplayTask, rollout: Rollout, limit: int | None = None) -> Ta
 
 
 def test_contexts_hold_what_is_told_and_the_response_as_sampled() -> None:
-    task = Informed()
+    task = world.Informed()
     rollout = world.Scripted().generate(task.prompts("train")[:2], samples=2, step=1)
     found = contexts(task, rollout)
     row = next(b for b in range(4) if found.informed(b))
@@ -152,3 +142,67 @@ def test_a_simple_task_tells_what_its_checks_know() -> None:
     assert rendered.messages and rendered.messages[-1]["content"] == "Who?\nAnswer in one word."
     text = task.render(Prompt("id", "mine", text="Who?"), told)
     assert text.text == "Who?\nAnswer in one word."
+
+
+def test_information_that_no_tokenizer_takes_is_mended() -> None:
+    class Odd(world.Informed):
+        def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+            return {"even": "w4 \ud800", "short": ""}
+
+    run = world.trainer(world.config(credit="mrtpo"), world.policy(), task=Odd())
+    metrics = run.step(1)
+    assert metrics["credit/by_relevance/even"] > 0
+    assert metrics["credit/no_information/short"] > 0  # an empty text tells nothing
+
+
+def test_the_seed_of_a_control_is_the_runs() -> None:
+    strategy = run_of(seed=7, credit="mrtpo", credit__control="shuffled").strategy
+    assert isinstance(strategy, Controlled) and strategy.seed == 7
+
+
+def test_rows_outside_the_loss_are_not_replayed_and_have_no_advantage(tmp_path: Path) -> None:
+    settings = {"credit": "mrtpo", "trainer__mask_truncated": True, "trainer__steps": 1}
+    run = world.config(tmp_path / "run", ledger={"steps": 1, "responses": 99}, **settings)
+    with world.run_folder(run) as directory:
+        trainer = world.trainer(run, world.policy(), task=world.Informed(), directory=directory)
+        trainer.run()
+    rows = [json.loads(line) for line in (tmp_path / "run" / "responses.jsonl").read_text().splitlines()]
+    cut = [row for row in rows if row["finish"] == "length"]
+    assert cut and all(row["advantage"] == 0 for row in cut)
+
+
+def test_the_ledger_adds_up_under_token_whitening(tmp_path: Path) -> None:
+    run = world.config(tmp_path / "run", credit="mrtpo", advantage__norm="token", trainer__steps=1)
+    with world.run_folder(run) as directory:
+        trainer = world.trainer(run, world.policy(), task=world.Informed(), directory=directory)
+        trainer.run()
+    tokens = pq.read_table(tmp_path / "run" / "tokens.parquet").to_pylist()
+    rows = [json.loads(line) for line in (tmp_path / "run" / "responses.jsonl").read_text().splitlines()]
+    offsets = {(row["prompt"], row["response"]): row["offset"] for row in rows if row["advantage"]}
+    summed = 0
+    for token in tokens:
+        if (key := (token["prompt"], token["response"])) in offsets:
+            parts = [token[f"advantage/{name}"] for name in ("even", "short", "rare")]
+            assert sum(parts) + offsets[key] == pytest.approx(token["advantage"], abs=1e-5)
+            summed += 1
+    assert summed > 10
+
+
+def test_a_resumed_run_forgets_the_steps_of_its_ledger_that_it_repeats(tmp_path: Path) -> None:
+    settings = {"credit": "mrtpo", "trainer__steps": 3, "trainer__checkpoint_every": 1}
+
+    def steps_of(folder: Path) -> list[int]:
+        lines = (folder / "responses.jsonl").read_text().splitlines()
+        return [json.loads(line)["step"] for line in lines]
+
+    run = world.config(tmp_path / "run", **settings)
+    with world.run_folder(run) as directory:
+        world.trainer(run, world.policy(), task=world.Informed(), directory=directory).run()
+    whole = steps_of(tmp_path / "run")
+    shutil.rmtree(directory.folder(3))
+    with world.run_folder(run) as directory:
+        trainer = world.trainer(run, world.policy(), task=world.Informed(), directory=directory)
+        assert trainer._resume() == 2
+        assert set(steps_of(tmp_path / "run")) == {1, 2}
+        trainer.run()
+    assert steps_of(tmp_path / "run") == whole

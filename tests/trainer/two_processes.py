@@ -29,6 +29,8 @@ CASES: dict[str, dict[str, Any]] = {
         "trainer__minibatches": 4,
     },
     "cispo": {"loss": "cispo", "advantage__norm": "token", "trainer__epochs": 2},
+    "mrtpo": {"credit": "mrtpo"},
+    "shuffled": {"credit": "mrtpo", "credit__control": "shuffled"},
     # Three prompts for two processes; the first update's gradient is not finite, on one process alone.
     "nan": {"trainer__prompts_per_step": 3, "trainer__minibatches": 3},
     "dynamic": {
@@ -56,7 +58,7 @@ def record(name: str, folder: Path) -> dict[str, Any]:
     whole = name.startswith("run")
     policy = world.policy(lora=whole)
     run = world.config(folder / name, **settings)
-    task = Flat() if name == "dynamic" else world.Words()
+    task = Flat() if name == "dynamic" else world.Informed() if "credit" in settings else world.Words()
     engine = world.engine(policy) if whole else world.Scripted()
     directory = None
     if whole and PartialState().is_main_process:

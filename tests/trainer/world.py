@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,6 +91,17 @@ class Words:
         if len(prompt.text or "") % 2:
             found["rare"] = Check(sum(numbers) % 3 - 1.0)
         return found
+
+
+class Informed(Words):
+    """Tells words of its own for two of its rewards; the third has nothing to tell."""
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        found = {"even": "w4 w6", "short": f"w{3 + len(prompt.id) % 40} w50 w51"}
+        return {name: text for name, text in found.items() if checks[name].score == checks[name].score}
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        return dataclasses.replace(prompt, text=" ".join([prompt.text or "", *information.values()]))
 
 
 class Scripted:

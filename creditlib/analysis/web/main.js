@@ -37,5 +37,5 @@ document.getElementById("nav").append(...sections.map((own) =>
 document.addEventListener("keydown", () => { keyboard = true; }, true);
 document.addEventListener("pointerdown", () => { keyboard = false; }, true);
 document.addEventListener("focusin", (event) => { now.inText = keyboard && event.target.matches(".text"); });
-if (data.responses.length) showResponse(0);
 watchCharts();
+if (data.responses.length) showResponse(0);

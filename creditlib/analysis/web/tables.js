@@ -93,7 +93,7 @@ function dotAt(at, value, y, kind, r) {
 function seconds() {
   const stations = [...new Set(data.seconds.flatMap((own) => Object.keys(own)))];
   if (!stations.length) return empty("No step has been timed yet.");
-  const most = Math.max(...data.seconds.flatMap((own) => Object.values(own)));
+  const most = Math.max(...data.seconds.flatMap((own) => Object.values(own))) || 1;
   const bars = (pick) => data.seconds.map((own, group) => (pick(own) === undefined ? null : barRow(group, pick(own), most)));
   const total = (own) => Object.values(own).reduce((sum, value) => sum + value, 0);
   const rows = stations.map((station) => el("tr", { class: "first" }, el("th", { class: "l", scope: "row" }, station), el("td", { class: "plot" }, bars((own) => own[station]))));
