@@ -183,3 +183,32 @@ def test_rewards_that_do_not_apply_are_left_out(tmp_path: Path) -> None:
 
 def test_the_outcomes_are_those_that_mrtpo_reports() -> None:
     assert set(OUTCOMES) == set(mrtpo.OUTCOMES)
+
+
+def test_a_held_out_reward_that_never_applies_has_no_chart(tmp_path: Path) -> None:
+    lines = [*fake.metrics(3), *({"step": step, "phase": "eval"} for step in (0, 1, 3))]
+    for line in lines:
+        if line["phase"] == "eval":
+            for reward, mean in (("rare", None), ("is_low", 0.5), ("tokens", 12.0)):
+                line |= {f"eval/s/m/{reward}": mean}
+                if reward != "tokens":  # the mean length, which has no interval
+                    line |= {f"eval/s/m/{reward}_low": mean, f"eval/s/m/{reward}_high": mean}
+    run = fake.write_run(tmp_path / "run", fake.config(), lines)
+    found = {own.name: own.charts for own in sections(group_runs(find_runs([run])[0]), 10)}
+    assert [chart.title for chart in found["evaluation"]] == ["s/m/is_low"]
+
+
+def test_a_seed_that_is_still_going_does_not_count_as_trained(tmp_path: Path) -> None:
+    done = fake.write_run(tmp_path / "a", fake.config(), fake.metrics(2), evaluations=(0, 10, 40))
+    alone = outcomes(group_runs(find_runs([done])[0]))
+    going = fake.write_run(tmp_path / "b", fake.config(seed=1), fake.metrics(2), evaluations=(0, 10))
+    (group,) = group_runs(find_runs([done, going])[0])
+    assert outcomes([group]) == alone
+
+
+def test_numbers_that_are_none_are_left_out(tmp_path: Path) -> None:
+    values = [10**400, "high", True, None, 0.25]
+    lines = [{"step": n, "phase": "train", "reward/x": value} for n, value in enumerate(values)]
+    run = fake.write_run(tmp_path / "run", fake.config(), lines, evaluations=())
+    found = curve(group_runs(find_runs([run])[0])[0], "reward/x", 10**13)
+    assert found is not None and found.raw_S.tolist() == [0.25]

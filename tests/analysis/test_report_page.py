@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from creditlib import report
+from creditlib.analysis.charts import OUTCOMES
 from creditlib.analysis.contents import Contents, gather
 from creditlib.analysis.page import page_data, render
 from creditlib.analysis.responses import choose_responses, read_ledgers
@@ -233,7 +234,7 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     run = fake.write_run(tmp_path / "run", fake.config(), fake.metrics(3))
     fake.write_ledger(run, fake.sql_responses((1, 2)))
     other = fake.write_run(
-        tmp_path / "other", fake.config(credit__name="x"), fake.metrics(3), evaluations=(0,)
+        tmp_path / "other", fake.config(credit__name=r"$\foo$"), fake.metrics(3), evaluations=(0,)
     )
     folder = tmp_path / "figures"
     assert (
@@ -261,3 +262,38 @@ def test_without_matplotlib_a_message_says_what_to_install(
     assert report.main([str(run), "--out", str(page), "--figures", str(tmp_path / "figures")]) == 2
     assert "pip install 'creditlib[report]'" in capsys.readouterr().err
     assert not page.exists()
+
+
+def test_what_became_of_each_reward(tmp_path: Path) -> None:
+    replayed = fake.write_run(tmp_path / "a", fake.config(credit__name="mrtpo"), fake.metrics(5, mrtpo=True))
+    plain = fake.write_run(tmp_path / "b", fake.config(), fake.metrics(5))
+    rows = page_data(contents_of(replayed, plain, window=2), MADE)["replays"]
+    assert [(row["group"], row["reward"]) for row in rows] == [(0, name) for name in fake.REWARDS]
+    shares = {
+        name: value for name, value in rows[1].items() if name not in ("group", "reward", "distance", "floor")
+    }
+    assert shares.keys() == set(OUTCOMES) and sum(shares.values()) == pytest.approx(1, abs=1e-4)
+    assert rows[1]["by_relevance"] == pytest.approx(0.7 - 0.1 / 3, abs=1e-4)
+    assert 0 < rows[1]["floor"] < rows[1]["distance"]
+
+
+def test_ledgers_that_lack_something_are_left_out_and_told(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", fake.sql_responses((1,)))
+    lines = (run / "responses.jsonl").read_text()
+    broken = {**json.loads(lines.splitlines()[0]), "rewards": {"x": {}}}
+    (run / "responses.jsonl").write_text("{}\n" + json.dumps(broken) + "\n" + lines)
+    data = page_data(contents_of(run), MADE)
+    assert len(data["responses"]) == len(lines.splitlines())
+    assert any("2 lines lack something" in note for note in data["notes"])
+    tokens = pyarrow.parquet.read_table(run / "tokens.parquet")
+    pyarrow.parquet.write_table(tokens.drop_columns(["part"]), run / "tokens.parquet")
+    data = page_data(contents_of(run), MADE)
+    assert data["responses"] == []
+    assert any("has no column part" in note for note in data["notes"])
+
+
+def test_what_replays_told_reaches_the_page(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", fake.sql_responses((1,)))
+    data = page_data(contents_of(run), MADE)
+    told = {reward["name"]: reward["information"] for reward in data["responses"][0]["rewards"]}
+    assert told == {name: f"what is known of {name}" for name in fake.REWARDS}

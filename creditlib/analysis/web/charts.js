@@ -36,7 +36,7 @@ function drawChart(own) {
   const named = data.groups.length > 1;
   const labels = named && longest > 14 ? []
     : shown.filter((series) => series.role === "value").map((series) => endLabel(series, middle, named));
-  const right = 10 + Math.max(0, ...labels.map((label) => label.text.length)) * 6.3;
+  const right = Math.max(22, 10 + Math.max(0, ...labels.map((label) => label.text.length)) * 6.3); // 22: half of the last tick
   const steps = shown.flatMap((series) => [series.steps[0], series.steps.at(-1)]);
   const first = Math.min(...steps);
   const last = Math.max(...steps, first + 1);

@@ -57,7 +57,8 @@ function dash(group) {
 function seriesKey(group) {
   const line = svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, class: "curve", "stroke-dasharray": dash(group) });
   const sample = svg("svg", { width: 26, height: 10, "aria-hidden": "true" }, line);
-  return el("span", { class: `key ${seriesClass(group)}` }, sample, data.groups[group].label);
+  const words = data.groups[group].label.split(/(?<==)/).flatMap((part) => [part, el("wbr")]); // a line may end behind =
+  return el("span", { class: `key ${seriesClass(group)}` }, sample, el("span", {}, words));
 }
 
 /** Buttons of which one is pressed. */
