@@ -1,7 +1,7 @@
 """The demo's training over several seeds: how much held-out execution accuracy it gains, and how surely.
 
-    python -m benchmarks.demo                     # seeds 0, 1, 2
-    python -m benchmarks.demo --seeds 5 trainer.steps=60
+    python -m benchmarks.demo                     # seeds 0, 1, 2 of what `make demo` trains
+    python -m benchmarks.demo --seeds 5 credit=uniform trainer.steps=60
 
 Arguments after the options go to `python -m creditlib.train`. Runs lie in runs/demo-seed*; a finished one is
 not run again.
@@ -27,12 +27,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folder", default="runs")
     options, overrides = parser.parse_known_args()
+    credit = [] if any(given.startswith("credit=") for given in overrides) else ["credit=mrtpo"]
     gains: dict[str, list[float]] = {}
     for seed in range(options.seeds):
         folder = Path(options.folder) / f"demo-seed{seed}"
         start = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "creditlib.train", f"seed={seed}", f"run.dir={folder}", *overrides],
+            [
+                sys.executable,
+                "-m",
+                "creditlib.train",
+                f"seed={seed}",
+                f"run.dir={folder}",
+                *credit,
+                *overrides,
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
         )

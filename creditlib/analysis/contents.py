@@ -17,7 +17,7 @@ from creditlib.analysis.localization import (
     localization,
     read_cases,
 )
-from creditlib.analysis.responses import Ledger, Response, choose_responses, read_ledgers
+from creditlib.analysis.responses import Response, RunLedger, choose_responses, read_ledgers
 from creditlib.analysis.runs import Group, Run, group_runs
 
 
@@ -65,7 +65,7 @@ def gather(runs: Sequence[Run], *, window: int, responses: int) -> Contents:
     )
 
 
-def _relevance(ledgers: Sequence[Ledger]) -> Iterator[Relevance]:
+def _relevance(ledgers: Sequence[RunLedger]) -> Iterator[Relevance]:
     cases: dict[int, list[Case]] = {}
     for ledger in ledgers:
         own = read_cases(ledger.tokens, ledger.responses)

@@ -175,7 +175,7 @@ def _panels(count: int, height: float = PANEL[1]) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
     across = min(count, ACROSS)
-    down = -(-count // ACROSS)
+    down = math.ceil(count / ACROSS)
     figure = Figure(figsize=(PANEL[0] * max(across, 1.6), height * down), layout="constrained")
     return figure, [figure.add_subplot(down, across, index + 1) for index in range(count)]
 

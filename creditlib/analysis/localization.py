@@ -1,4 +1,4 @@
-"""Where in a response a reward's distance lies: on what its checker reads, on few tokens, on which parts.
+"""Where in a response a reward's distance lies: on what its verifier reads, on few tokens, on which parts.
 
 After Table 4 and Figure 6 of MRTPO (Zhai et al. 2026). What the paper leaves open is decided thus: shares
 are taken within each response and then averaged, so that a long response counts as much as a short one, as it
@@ -41,7 +41,7 @@ class Case:
     kind: str  # what the reward's column means for this response
     satisfied: bool | None  # is the score the highest there is; None: not known
     distance_T: Array  # finite, not negative
-    read_T: NDArray[np.bool_] | None = None  # tokens that the checker read; None: it did not say
+    read_T: NDArray[np.bool_] | None = None  # tokens that the verifier read; None: it did not say
     part_T: Sequence[str] = ()  # what part of the response each token is
 
     @property
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Localization:
-    """Mean shares of the tokens that a checker read; NaN where there are too few cases."""
+    """Mean shares of the tokens that a verifier read; NaN where there are too few cases."""
 
     kind: str
     outcome: Outcome
@@ -135,7 +135,7 @@ def read_cases(tokens: pa.Table, responses: Iterable[Mapping[str, Any]]) -> list
 def localization(
     cases: Iterable[Case], *, least: int = LEAST, draws: int = 2000, seed: int = 0
 ) -> list[Localization]:
-    """How much of the distance lies on the tokens that the checker read, for each kind (MRTPO, Table 4).
+    """How much of the distance lies on the tokens that the verifier read, for each kind (MRTPO, Table 4).
 
     Cases without such tokens are left out. Intervals are from `draws` bootstrap samples of responses.
     """
@@ -209,7 +209,7 @@ def render(cases: Sequence[Case], *, least: int = LEAST) -> str:
     tops = [f"top {fraction:.0%}" for fraction in TOP]
     return "\n".join(
         (
-            "Distance on the tokens that the checker reads, with the ratio's 95 % interval:\n",
+            "Distance on the tokens that the verifier reads, with the ratio's 95 % interval:\n",
             _table(("reward", "responses", "cases", "Dist.", "Tok.", "Ratio"), located),
             "Distance held by the tokens with most of it:\n",
             _table(("reward", "cases", "first token", *tops), held),

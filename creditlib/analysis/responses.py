@@ -69,7 +69,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class RunLedger:
     """The two files of a run's ledger."""
 
     group: int
@@ -78,7 +78,7 @@ class Ledger:
     responses: Sequence[Mapping[str, Any]]
 
 
-def read_ledgers(groups: Sequence[Group]) -> tuple[list[Ledger], list[str]]:
+def read_ledgers(groups: Sequence[Group]) -> tuple[list[RunLedger], list[str]]:
     """The ledgers of the runs that have one, and what could not be read."""
     notes: list[str] = []
     ledgers = []
@@ -99,7 +99,7 @@ def read_ledgers(groups: Sequence[Group]) -> tuple[list[Ledger], list[str]]:
             if missing := _columns(lines) - set(tokens.column_names):
                 notes.append(f"{file} has no column {min(missing)}, so it is left out")
                 continue
-            ledgers.append(Ledger(group, run, tokens, lines))
+            ledgers.append(RunLedger(group, run, tokens, lines))
     return ledgers, notes
 
 
@@ -127,7 +127,7 @@ def _columns(lines: Sequence[Mapping[str, Any]]) -> set[str]:
     }
 
 
-def choose_responses(ledgers: Sequence[Ledger], limit: int) -> list[Response]:
+def choose_responses(ledgers: Sequence[RunLedger], limit: int) -> list[Response]:
     """Up to `limit` responses, as many from each ledger, spread over its steps; from a step those whose
     credit was moved most.
     """
@@ -139,7 +139,7 @@ def choose_responses(ledgers: Sequence[Ledger], limit: int) -> list[Response]:
     return [response for own, share in zip(found, shares, strict=True) for response in _spread(own, share)]
 
 
-def _response(ledger: Ledger, key: Key, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Response:
+def _response(ledger: RunLedger, key: Key, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Response:
     rewards = []
     for name, own in said["rewards"].items():
         read = rows[f"read/{name}"]

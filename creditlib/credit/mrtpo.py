@@ -37,24 +37,20 @@ OUTCOMES = (
 )
 
 
-def mix_uniform(relevance_T: Tensor, beta: float, mask_T: Tensor | None = None) -> Tensor:
-    """(1 - beta) + beta T d_t / sum d: weights of mean one, a share `beta` of them by relevance.
+def mix_uniform(relevance_T: Tensor, beta: float) -> Tensor:
+    """(1 - beta) + beta T d_t / sum d: weights of mean one over T tokens, a share `beta` by relevance.
 
     Args:
         relevance_T: (..., T), not negative.
         beta: in [0, 1]; 0 gives exactly 1.
-        mask_T: (..., T) bool, the tokens that count; None: all.
 
     Returns:
-        (..., T), 0 outside the mask. Exactly 1 within it where all relevance is 0, or where one token counts.
+        (..., T) float32. Exactly 1 where all relevance is 0, and for a single token.
     """
-    mask_T = torch.ones_like(relevance_T, dtype=torch.bool) if mask_T is None else mask_T
-    relevance_T = relevance_T.double().masked_fill(~mask_T, 0.0)
-    total = relevance_T.sum(-1, keepdim=True)
-    count = mask_T.sum(-1, keepdim=True)
+    relevance_T = relevance_T.double()
+    total, count = relevance_T.sum(-1, keepdim=True), relevance_T.shape[-1]
     share_T = relevance_T * count / total.clamp(min=torch.finfo(torch.float64).tiny)
-    weights_T = ((1 - beta) + beta * share_T).where((total > 0) & (count > 1), 1.0)
-    return weights_T.masked_fill(~mask_T, 0.0).float()
+    return ((1 - beta) + beta * share_T).where((total > 0) & (count > 1), 1.0).float()
 
 
 @dataclass(frozen=True)

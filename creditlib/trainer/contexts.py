@@ -17,7 +17,7 @@ class TaskContexts:
         rollout: what was asked and answered.
         table: what the verifiers found.
         task: words the information.
-        encoder: without a limit of its own.
+        encoder: makes tokens of rendered prompts, of any length.
         limit: most tokens of prompt and response together; None: no limit.
     """
 
@@ -26,8 +26,10 @@ class TaskContexts:
     task: ReplayTask
     encoder: PromptEncoder
     limit: int | None
-    _informations: dict[int, Mapping[str, str]] = field(default_factory=dict)
-    _encoded: dict[tuple[int, frozenset[tuple[str, str]]], tuple[int, ...]] = field(default_factory=dict)
+    _informations: dict[int, Mapping[str, str]] = field(default_factory=dict, init=False)
+    _encoded: dict[tuple[int, frozenset[tuple[str, str]]], tuple[int, ...]] = field(
+        default_factory=dict, init=False
+    )
 
     def informed(self, row: int) -> frozenset[str]:
         """Rewards whose verifier has information on response `row`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,7 @@ def choose_rows(total_B: Sequence[float], group_B: Sequence[int], count: int) ->
     turns: list[tuple[bool, int, int, list[int]]] = []
     for group, rows in groups.items():
         same = total_B[rows[0]] == total_B[rows[-1]]
-        for turn in range(-(-len(rows) // 2)):
+        for turn in range(math.ceil(len(rows) / 2)):
             turns.append((same, turn, group, list(dict.fromkeys((rows[turn], rows[-1 - turn])))))
     chosen = [row for _, _, _, pair in sorted(turns) for row in pair]
     return sorted(chosen[:count])

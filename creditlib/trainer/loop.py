@@ -37,7 +37,7 @@ from creditlib.trainer.ledger import Ledger, spread_steps
 from creditlib.trainer.metrics import MetricsLog, Stopwatch
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.trainer.processes import Processes
-from creditlib.trainer.progress import Display
+from creditlib.trainer.progress import Display, credit_note
 from creditlib.trainer.prompts import PromptStream, training_prompts
 from creditlib.trainer.update import Lesson, Updater
 from creditlib.types import (
@@ -286,6 +286,8 @@ class Trainer:
                     self._write_summary(step)
                     self.display.say(f"stopped after step {step}; the same command goes on from there")
                     raise KeyboardInterrupt
+        if self.log and (note := credit_note(self.log.rows(), self.task.reward_names)):
+            self.display.say(note)
         return self._write_summary(self.settings.steps, finished=True)
 
     def _evaluate(self, step: int) -> None:

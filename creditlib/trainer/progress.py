@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -129,3 +130,22 @@ def _reasons(table: RewardTable, row: int) -> Text:
         lines.append(f"  {check.reason}\n" if check.reason else "\n")
     lines.rstrip()
     return lines
+
+
+def credit_note(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """How often a strategy that replays gave credit by relevance, over a run's lines of metrics; empty for
+    other strategies.
+    """
+
+    def mean(key: str) -> float | None:
+        values = [row[key] for row in rows if row.get(key) is not None]
+        return sum(values) / len(values) if values else None
+
+    parts = []
+    for name in names:
+        share, distance = mean(f"credit/by_relevance/{name}"), mean(f"credit/distance/{name}")
+        if share is not None:
+            parts.append(f"{name} {share:.0%}" + (f" (distance {distance:.2g})" if distance else ""))
+    floor = mean("credit/floor")
+    end = f"; noise floor {floor:.1g}" if floor is not None else ""
+    return f"responses whose credit went by relevance: {', '.join(parts)}{end}" if parts else ""

@@ -213,7 +213,7 @@ def test_tables_for_a_person() -> None:
     cases = [case([3, 1], [1, 0], parts="t ", response=i) for i in range(5)]
     cases += [case([1.0], [1], kind="length", parts="v")]
     assert render(cases) == (
-        "Distance on the tokens that the checker reads, with the ratio's 95 % interval:\n\n"
+        "Distance on the tokens that the verifier reads, with the ratio's 95 % interval:\n\n"
         "| reward | responses | cases | Dist. | Tok. |             Ratio |\n"
         "| ------ | --------- | ----: | ----: | ---: | ----------------: |\n"
         "| format | satisfied |     5 |  75.0 | 50.0 | 1.50 [1.50, 1.50] |\n"

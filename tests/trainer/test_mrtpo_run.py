@@ -14,6 +14,7 @@ import torch
 
 from creditlib.credit.controls import Controlled
 from creditlib.trainer.contexts import TaskContexts
+from creditlib.trainer.progress import credit_note
 from creditlib.types import Check, CreditlibError, Prompt, Replay, ReplayTask, Rollout
 from tasks.simple import SimpleTask
 from tests.trainer import world
@@ -206,3 +207,13 @@ def test_a_resumed_run_forgets_the_steps_of_its_ledger_that_it_repeats(tmp_path:
         assert set(steps_of(tmp_path / "run")) == {1, 2}
         trainer.run()
     assert steps_of(tmp_path / "run") == whole
+
+
+def test_a_line_says_how_often_credit_went_by_relevance() -> None:
+    rows = [
+        {"step": 1, "credit/by_relevance/a": 0.5, "credit/distance/a": 0.01, "credit/by_relevance/b": 0.0},
+        {"step": 2, "credit/by_relevance/a": 0.7, "credit/distance/a": None, "credit/by_relevance/b": 0.0},
+    ]
+    said = credit_note([*rows, {"step": 2, "credit/floor": 2e-7}], ("a", "b", "c"))
+    assert said == "responses whose credit went by relevance: a 60% (distance 0.01), b 0%; noise floor 2e-07"
+    assert credit_note([{"step": 1, "credit/ess": 1.0}], ("a", "b")) == ""
