@@ -5,7 +5,8 @@
     python -m benchmarks.learning --seeds 3 --arms gdpo,mrtpo trainer.steps=60
 
 All start from one policy that gives its answers between other tags than those it was made with: a short warm
-start brings it to half of the format reward. Every arm has the same rollouts: steps, prompts, responses.
+start brings it to half of the format reward. `--start embedded` takes the embedded policy as it is, which has
+the tags already. Every arm has the same rollouts: steps, prompts, responses.
 Arguments after the options go to `python -m creditlib.train`. Runs lie in runs/learning/<arm>-seed<n>; a
 finished one is not run again, so that more seeds or arms can be added later. The table compares each arm with
 GDPO on the same questions and seeds.
@@ -39,7 +40,7 @@ ARMS = {
 }
 BASELINE = "gdpo"
 REWARD, GOAL = "format", 0.8  # steps until this reward is this high
-TASK = ["task=text2sql", "task.tags=['<answer>','</answer>']"]
+TAGS = ["task.tags=['<answer>','</answer>']"]
 WARM_START = ["sft.max_steps=40", "sft.learning_rate=1e-4", "eval.limit=0"]
 SETTINGS = ["trainer.steps=80", "eval.limit=400", "eval.greedy=false", "ledger.steps=0", "log.progress=false"]
 
@@ -50,6 +51,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--arms", default=",".join(ARMS), help="with commas")
+    parser.add_argument("--start", choices=["warm", "embedded"], default="warm")
     parser.add_argument("--folder", default="runs/learning")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     options, overrides = parser.parse_known_args()
@@ -63,12 +65,15 @@ def main() -> None:
         for arm in arms
     }
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
-    _run("creditlib.sft", [*TASK, *WARM_START, f"run.dir={start}"], threads)
+    began: list[str] = []
+    if options.start == "warm":
+        _run("creditlib.sft", ["task=text2sql", *TAGS, *WARM_START, f"run.dir={start}"], threads)
+        began = [*TAGS, f"model.path={start}"]
 
     def train(arm: str, seed: int) -> None:
         folder = folders[arm, seed]
-        own = [*ARMS[arm].split(), f"model.path={start}", f"seed={seed}", f"run.dir={folder}"]
-        _run("creditlib.train", [*TASK, *SETTINGS, *own, *overrides], threads)
+        own = [*began, *ARMS[arm].split(), f"seed={seed}", f"run.dir={folder}"]
+        _run("creditlib.train", ["task=text2sql", *SETTINGS, *own, *overrides], threads)
         print(f"{folder} is done", flush=True)
 
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -148,17 +148,20 @@ class Mrtpo:
         for (_, k), own_T in zip(pairs, divergences, strict=True):
             values.setdefault(f"distance/{context.table.names[k]}", []).append(own_T.sqrt().mean().item())
         if self.top_k is not None:
+            by_pair = dict(zip(pairs, divergences, strict=True))
             exact = context.policy.divergences([pairs[key] for key in checked], temperature=self.temperature)
-            place = {key: n for n, key in enumerate(pairs)}
-            for key, own_T in zip(checked, exact, strict=True):
-                gap_T = (divergences[place[key]].sqrt() - own_T.sqrt()).abs()
-                values.setdefault("gap", []).append(gap_T.mean().item())
-                values.setdefault("exact", []).append(own_T.sqrt().mean().item())
+            gaps = [
+                (by_pair[key].sqrt() - own_T.sqrt()).abs() for key, own_T in zip(checked, exact, strict=True)
+            ]
+            values |= {"gap": [own_T.mean().item() for own_T in gaps]}
+            values |= {"exact": [own_T.sqrt().mean().item() for own_T in exact]}
         means = _means(context, values)
-        measured = {"floor": math.sqrt(means.pop("noise"))} if "noise" in means else {}
-        if exact_mean := means.pop("exact", 0.0):
-            measured["top_k_error"] = means.pop("gap") / exact_mean
-        return divergences, measured | means
+        noise_mean, gap, exact_mean = (means.pop(name, None) for name in ("noise", "gap", "exact"))
+        if noise_mean is not None:
+            means["floor"] = math.sqrt(noise_mean)
+        if gap is not None and exact_mean:
+            means["top_k_error"] = gap / exact_mean
+        return divergences, means
 
 
 def _checked(
