@@ -2,6 +2,7 @@
 
     python -m benchmarks.step --against trl    # SmolLM2, LoRA r16, fp32, 2 prompts x 8 responses of 64 tokens
     python -m benchmarks.step --against trl --prompt 512
+    python -m benchmarks.step --against mrtpo --prompt 512    # our step against the same with credit=mrtpo
 
 Both sample exactly `--tokens` tokens a response, so that they do the same work; two rewards, normalised
 apart. Each side runs in a process of its own. Needs `pip install creditlib[trl]` for the other one.
@@ -14,6 +15,7 @@ import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -63,7 +65,7 @@ def prompt_texts(tokenizer: Any, tokens: int, count: int) -> list[str]:
 
 
 class TextTask:
-    """Prompts as plain text, two rewards of their form."""
+    """Prompts as plain text, two rewards of their form, and something to tell of each in replays."""
 
     name = "benchmark"
     reward_names = ("vowels", "words")
@@ -79,13 +81,20 @@ class TextTask:
     def target(self, prompt: Prompt) -> str:
         return ""
 
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        """Some 60 tokens a reward, the same for all responses."""
+        return {name: f"\n{name}: {'as many of them as there can be ' * 7}" for name in self.reward_names}
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        return replace(prompt, text="".join([prompt.text or "", *information.values()]))
+
     def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
         return [{"vowels": Check(vowels(text)), "words": Check(words(text))} for text in texts]
 
     def close(self) -> None: ...
 
 
-def ours(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]]]:
+def ours(options: argparse.Namespace, credit: str) -> tuple[list[float], list[dict[str, float]]]:
     from accelerate import Accelerator
 
     from creditlib.trainer.loop import Trainer
@@ -96,7 +105,7 @@ def ours(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float
     config = RunConfig.parse(
         {
             "task": {"_target_": "benchmarks.step.TextTask"},
-            "credit": {"name": "uniform"},
+            "credit": {"name": credit},
             "advantage": {"name": "gdpo"},
             "loss": {"name": "grpo"},
             "model": {"name": "smollm2"},
@@ -186,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--against", choices=["trl"], help="the other side; without it only ours is timed")
+    parser.add_argument("--against", choices=["trl", "mrtpo"], help="the other side; without: only ours")
     parser.add_argument("--prompt", type=int, default=50, help="tokens of each prompt")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each response")
     parser.add_argument("--steps", type=int, default=5, help="timed steps, after one that is not")
@@ -197,11 +206,14 @@ def main() -> None:
         default=PROMPTS * RESPONSES,
         help="responses TRL trains on at once; less to fit",
     )
-    parser.add_argument("--side", choices=["ours", "trl"], help="measure one side, in this process")
+    parser.add_argument("--side", choices=["ours", "trl", "mrtpo"], help="measure one side, in this process")
     options = parser.parse_args()
     if options.side:
         quiet_libraries()
-        seconds, stations = (ours if options.side == "ours" else trl)(options)
+        if options.side == "trl":
+            seconds, stations = trl(options)
+        else:
+            seconds, stations = ours(options, "mrtpo" if options.side == "mrtpo" else "uniform")
         print(json.dumps({"seconds": seconds, "peak": peak_memory(), "stations": stations}))
         return
     settings = []
@@ -211,9 +223,10 @@ def main() -> None:
     for side in ["ours", *([options.against] if options.against else [])]:
         results[side] = in_new_process("benchmarks.step", [*settings, "--side", side])
         print(f"{side:5} {spread(results[side]['seconds'])} a step   peak {results[side]['peak']:.0f} MB")
-    stations = results["ours"]["stations"]
-    parts = {key.removeprefix("seconds/"): median([row[key] for row in stations]) for key in stations[0]}
-    print("ours by station: " + ", ".join(f"{name} {value:.2f} s" for name, value in parts.items()))
+    for side in results.keys() - {"trl"}:
+        stations = results[side]["stations"]
+        parts = {key.removeprefix("seconds/"): median([row[key] for row in stations]) for key in stations[0]}
+        print(f"{side} by station: " + ", ".join(f"{name} {value:.2f} s" for name, value in parts.items()))
     if options.against:
         other = results[options.against]
         speed = median(other["seconds"]) / median(results["ours"]["seconds"])
