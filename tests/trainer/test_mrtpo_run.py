@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from creditlib.credit.controls import Controlled
+from creditlib.credit.mrtpo import OUTCOMES
 from creditlib.trainer.contexts import TaskContexts
 from creditlib.trainer.progress import credit_note
 from creditlib.types import Check, CreditlibError, Prompt, Replay, ReplayTask, Rollout
@@ -217,3 +218,58 @@ def test_a_line_says_how_often_credit_went_by_relevance() -> None:
     said = credit_note([*rows, {"step": 2, "credit/floor": 2e-7}], ("a", "b", "c"))
     assert said == "responses whose credit went by relevance: a 60% (distance 0.01), b 0%; noise floor 2e-07"
     assert credit_note([{"step": 1, "credit/ess": 1.0}], ("a", "b")) == ""
+
+
+class Slots(world.Informed):
+    """So many rewards, of which each prompt has only some: the others are NaN."""
+
+    def __init__(self, rewards: int, applying: int) -> None:
+        super().__init__()
+        self.reward_names = tuple(f"c{k}" for k in range(rewards))  # type: ignore[assignment]
+        self.bounds = dict.fromkeys(self.reward_names, (0.0, 1.0))
+        self._applying = applying
+
+    def _slots(self, prompt: Prompt) -> list[int]:
+        first = int(prompt.id.rpartition("/")[2])
+        return [(first + n) % len(self.reward_names) for n in range(self._applying)]
+
+    def _judge(self, prompt: Prompt, words: list[str]) -> dict[str, Check]:
+        return {f"c{k}": Check(float((len(words) + k) % 3 == 0)) for k in self._slots(prompt)}
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        return {f"c{k}": f"w{10 + k} w5" for k in self._slots(prompt)}
+
+
+@pytest.mark.parametrize(("rewards", "applying"), [(1, 1), (13, 2)])
+@pytest.mark.parametrize("replay", ["leave_one_out", "add_one", "joint"])
+def test_one_reward_and_many_that_mostly_do_not_apply(rewards: int, applying: int, replay: str) -> None:
+    run = world.config(credit="mrtpo", credit__replay=replay)
+    trainer = world.trainer(run, world.policy(), task=Slots(rewards, applying))
+    gradients, (metrics,) = world.updates_of(trainer)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    shares = [metrics[f"credit/by_relevance/c{k}"] for k in range(rewards)]
+    assert max(shares) > 0 and sum(shares) <= applying
+    for k in range(rewards):
+        assert sum(metrics[f"credit/{outcome}/c{k}"] for outcome in OUTCOMES) == pytest.approx(1)
+
+
+def test_with_one_reward_all_kinds_of_replay_are_the_same() -> None:
+    found = [
+        world.updates_of(
+            world.trainer(
+                world.config(credit="mrtpo", credit__replay=replay), world.policy(), task=Slots(1, 1)
+            )
+        )[0][0]
+        for replay in ("leave_one_out", "add_one", "joint")
+    ]
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+
+
+def test_a_reward_that_is_the_same_everywhere_is_not_replayed() -> None:
+    class Same(world.Informed):
+        def _judge(self, prompt: Prompt, words: list[str]) -> dict[str, Check]:
+            return {**super()._judge(prompt, words), "short": Check(1.0)}
+
+    metrics = world.trainer(world.config(credit="mrtpo"), world.policy(), task=Same()).step(1)
+    assert metrics["credit/no_advantage/short"] == 1
+    assert "credit/distance/short" not in metrics and metrics["credit/by_relevance/even"] > 0
