@@ -79,13 +79,14 @@ def plain(scorer: Scorer, pairs: Sequence[Pair]) -> None:
     scored = sum(len(response) for _, response, _ in replays)
     total, length = len(prefixes) + scored, max(len(r.context) + len(r.response) for r in replays)
     ids = torch.arange(total - total % length).view(-1, length) % 1000
+    rows = 4096 // length  # as many tokens at a time as the forest has
     with evaluating(scorer.model):
         hidden = [
-            scorer.backbone(input_ids=ids[row : row + 8], use_cache=False).last_hidden_state.flatten(0, 1)
-            for row in range(0, len(ids), 8)
+            scorer.backbone(input_ids=some, use_cache=False).last_hidden_state.flatten(0, 1)
+            for some in ids.split(rows)
         ]
-        for rows in torch.cat(hidden)[:scored].split(CHUNK):
-            scorer.head(rows)
+        for some in torch.cat(hidden)[:scored].split(CHUNK):
+            scorer.head(some)
 
 
 def measure(options: argparse.Namespace, rewards: int, scorer: Scorer) -> None:

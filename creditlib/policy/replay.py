@@ -7,6 +7,7 @@ head runs over a few tokens at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from torch import Tensor
 from creditlib.policy.divergence import compare_rows, js, probabilities, top_k_js
 from creditlib.policy.modes import evaluating
 from creditlib.policy.scoring import Scorer
+from creditlib.policy.tree import PrefixTree
 from creditlib.types import Replay, Rollout
 
 Pair = tuple[Replay, Replay]
@@ -32,12 +34,12 @@ class SamplingPolicy:
     Attributes:
         scorer: of the policy.
         micro_batch: most responses scored at a time by `logps`.
-        tokens: about so many tokens of replays in one forward pass, each distinct prefix counted once.
+        tokens: about so many tokens of replays in one forward pass, equal beginnings counted once.
     """
 
     scorer: Scorer
     micro_batch: int | None = None
-    tokens: int = 16384
+    tokens: int = 4096  # with more, activations of a small model no longer fit into memory that is used again
 
     def logps(self, rollout: Rollout) -> Tensor:
         """(B, T) float32 log-probs of the sampled tokens at the rollout's temperature, 0 outside the mask."""
@@ -110,22 +112,34 @@ class SamplingPolicy:
         return probabilities(logits_MV), torch.from_numpy(place.reshape(-1)).to(device)
 
     def _batches(self, pairs: Sequence[Pair]) -> Iterator[list[int]]:
-        """Indices of pairs, similar contexts together, in batches of about `tokens` tokens."""
-        order = sorted(range(len(pairs)), key=lambda index: (pairs[index][0].context, index))
+        """Indices of pairs in batches of about `tokens` tokens, those with similar contexts together."""
         batch: list[int] = []
-        contexts: set[tuple[int, ...]] = set()
-        replays: set[Replay] = set()
-        size = 0
-        for index in order:
-            new = [replay for replay in pairs[index] if replay not in replays]
-            more = sum(len(replay.response) for replay in new)
-            more += sum(len(context) for context in {replay.context for replay in new} - contexts)
-            if batch and size + more > self.tokens:
-                yield batch
-                batch, contexts, replays, size = [], set(), set(), 0
-            batch.append(index)
-            contexts.update(replay.context for replay in pairs[index])
-            replays.update(pairs[index])
-            size += more
+        size = 0.0
+        for family in _families(pairs):
+            replays = {replay for index in family for replay in pairs[index]}
+            own = len(PrefixTree.build([(*context, *response) for context, response, _ in replays]))
+            parts = math.ceil(own / self.tokens)
+            for part in np.array_split(family, min(parts, len(family))):
+                if batch and size + own / parts > self.tokens:
+                    yield batch
+                    batch, size = [], 0.0
+                batch += part.tolist()
+                size += own / parts
         if batch:
             yield batch
+
+
+def _families(pairs: Sequence[Pair]) -> list[list[int]]:
+    """Indices of the pairs, in families whose contexts begin with half of their tokens in common."""
+    order = sorted(range(len(pairs)), key=lambda index: (pairs[index][0].context, index))
+    families: list[list[int]] = []
+    before: tuple[int, ...] = ()
+    for index in order:
+        context = pairs[index][0].context
+        half = min(len(before), len(context)) // 2
+        if families and context[:half] == before[:half]:
+            families[-1].append(index)
+        else:
+            families.append([index])
+        before = context
+    return families
