@@ -23,7 +23,7 @@ from creditlib.types import Replay, Rollout
 
 Pair = tuple[Replay, Replay]
 _CHUNK = 128  # tokens whose distributions are held at a time: memory for many more is mapped anew each time
-WHOLE = 4  # times `tokens` before a family of contexts is parted, as each part reads its contexts again
+_WHOLE = 4  # times `tokens` before a family of contexts is parted, as each part reads its contexts again
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,13 @@ class SamplingPolicy:
     Attributes:
         scorer: of the policy.
         micro_batch: most responses scored at a time by `logps`.
-        tokens: about so many tokens of replays in one forward pass, equal beginnings counted once.
+        tokens: about so many tokens of replays in one forward pass, equal beginnings counted once. With many
+            more, a small model's activations no longer fit into memory that the allocator uses again.
     """
 
     scorer: Scorer
     micro_batch: int | None = None
-    tokens: int = (
-        4096  # with many more, activations of a small model no longer fit into memory that is used again
-    )
+    tokens: int = 4096
 
     def logps(self, rollout: Rollout) -> Tensor:
         """(B, T) float32 log-probs of the sampled tokens at the rollout's temperature, 0 outside the mask."""
@@ -119,7 +118,7 @@ class SamplingPolicy:
         for family in _families(pairs):
             replays = {replay for index in family for replay in pairs[index]}
             own = len(PrefixTree.build([(*context, *response) for context, response, _ in replays]))
-            parts = math.ceil(own / (WHOLE * self.tokens))
+            parts = math.ceil(own / (_WHOLE * self.tokens))
             for part in np.array_split(family, min(parts, len(family))):
                 if batch and size + own / parts > self.tokens:
                     yield batch

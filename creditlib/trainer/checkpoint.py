@@ -67,10 +67,9 @@ class RunDirectory:
         """Release the lock. Where nothing was computed, the folder goes: what stopped the run came too early
         for it to be one.
         """
-        ours = {".lock", "config.yaml", "checkpoints"}
-        if {path.name for path in self.path.iterdir()} <= ours and not any(self.checkpoints.iterdir()):
-            with contextlib.suppress(OSError):  # a folder more does no harm
-                self.checkpoints.rmdir()
+        with contextlib.suppress(OSError):  # a folder more does no harm
+            if {path.name for path in self.path.iterdir()} <= {".lock", "config.yaml", "checkpoints"}:
+                self.checkpoints.rmdir()  # fails where there is a checkpoint
                 (self.path / "config.yaml").unlink(missing_ok=True)
                 (self.path / ".lock").unlink()
                 if not self._found:
