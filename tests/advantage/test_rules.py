@@ -19,7 +19,7 @@ from creditlib import registry
 from creditlib.advantage.gdpo import Gdpo
 from creditlib.advantage.groups import apply_norm
 from creditlib.advantage.grpo import Grpo
-from creditlib.advantage.whitening import whiten
+from creditlib.advantage.whitening import Whitening
 from creditlib.types import Advantages, CreditlibError
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "advantages.json").read_text())
@@ -46,7 +46,8 @@ def test_gdpo_golden() -> None:
 def test_gdpo_token_golden() -> None:
     total_B = Gdpo(eps=1e-6, norm="token")(SCORES_BK, GROUP_B).total_B
     mask_BT = torch.arange(5) < torch.tensor(GOLDEN["lengths"])[:, None]
-    whitened_BT = whiten(total_B[:, None].expand(8, 5), mask_BT)
+    tokens_BT = total_B[:, None].expand(8, 5)
+    whitened_BT = Whitening.over(tokens_BT[mask_BT])(tokens_BT, mask_BT)
     expected_BT = torch.tensor(GOLDEN["gdpo_token_eps_1e-6"])[:, None].expand(8, 5).masked_fill(~mask_BT, 0.0)
     close(whitened_BT, expected_BT)
 
