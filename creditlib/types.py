@@ -132,6 +132,10 @@ class RewardTable:
         """Rows with at least one reward, (B,) bool. The others stay outside every statistic and the loss."""
         return ~self.scores_BK.isnan().all(1)
 
+    def checks_of(self, row: int) -> dict[str, Check]:
+        """The findings on one response by reward."""
+        return dict(zip(self.names, self.checks[row], strict=True))
+
 
 @dataclass(frozen=True)
 class Scores:

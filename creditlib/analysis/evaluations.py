@@ -51,13 +51,13 @@ def outcomes(groups: Sequence[Group]) -> list[Outcome]:
     """
     found: list[Outcome] = []
     for index, group in enumerate(groups):
-        files = [_files(run) for run in group.runs]
-        last = max((own[-1].name for own in files if len(own) > 1), default=None)
+        ends = [own for own in map(_first_and_last, group.runs) if own]
+        last = max((own[-1][0] for own in ends if len(own) > 1), default=None)
         if last is not None:
-            both = [own for own in files if len(own) > 1 and own[-1].name == last]
-            found += _compare(index, [_answers(own[0]) for own in both], [_answers(own[-1]) for own in both])
-        elif any(files):
-            found += _compare(index, [_answers(own[0]) for own in files if own], [])
+            both = [own for own in ends if len(own) > 1 and own[-1][0] == last]
+            found += _compare(index, [own[0][1] for own in both], [own[-1][1] for own in both])
+        elif ends:
+            found += _compare(index, [own[0][1] for own in ends], [])
     return found
 
 
@@ -98,9 +98,16 @@ def _compare(group: int, before: Sequence[Answers], after: Sequence[Answers]) ->
     return found
 
 
-def _files(run: Run) -> list[Path]:
-    """Its evaluations that hold an answer, in order."""
-    return [file for file in sorted((run.folder / "evaluations").glob("step-*.jsonl")) if _answers(file)]
+def _first_and_last(run: Run) -> list[tuple[str, Answers]]:
+    """File name and answers of the first and of the last evaluation that holds an answer; one where these are
+    the same, none where there is none. Those between are not read.
+    """
+    files = sorted((run.folder / "evaluations").glob("step-*.jsonl"))
+    ends = [
+        next(((file.name, own) for file in order if (own := _answers(file))), None)
+        for order in (files, reversed(files))
+    ]
+    return list({end[0]: end for end in ends if end}.values())
 
 
 def _answers(file: Path) -> Answers:

@@ -18,7 +18,7 @@ from torch import Tensor
 from creditlib.policy.divergence import compare_rows, js, probabilities, top_k_js
 from creditlib.policy.modes import evaluating
 from creditlib.policy.scoring import Scorer
-from creditlib.policy.tree import PrefixTree
+from creditlib.policy.tree import PrefixTree, families
 from creditlib.types import Replay, Rollout
 
 Pair = tuple[Replay, Replay]
@@ -115,7 +115,7 @@ class SamplingPolicy:
         """Indices of pairs in batches of about `tokens` tokens, those with similar contexts together."""
         batch: list[int] = []
         size = 0.0
-        for family in _families(pairs):
+        for family in families([one.context for one, _ in pairs]):
             replays = {replay for index in family for replay in pairs[index]}
             own = len(PrefixTree.build([(*context, *response) for context, response, _ in replays]))
             parts = math.ceil(own / (_WHOLE * self.tokens))
@@ -127,19 +127,3 @@ class SamplingPolicy:
                 size += own / parts
         if batch:
             yield batch
-
-
-def _families(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Indices of the pairs, in families whose contexts begin with half of their tokens in common."""
-    order = sorted(range(len(pairs)), key=lambda index: (pairs[index][0].context, index))
-    families: list[list[int]] = []
-    before: tuple[int, ...] = ()
-    for index in order:
-        context = pairs[index][0].context
-        half = min(len(before), len(context)) // 2
-        if families and context[:half] == before[:half]:
-            families[-1].append(index)
-        else:
-            families.append([index])
-        before = context
-    return families

@@ -25,6 +25,8 @@ from transformers import DynamicCache
 if TYPE_CHECKING:
     from creditlib.policy.tree_attention import TreeBlocks
 
+SHARED_PART = 0.5  # sequences that begin with this part of the shorter one in common are worth one tree
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -62,7 +64,7 @@ class PrefixTree:
         branches = [0]  # depths on the current path at which something already branches off
         for s in order:
             tokens = arrays[s]
-            shared = _common_prefix(previous, tokens)
+            shared = common_prefix(previous, tokens)
             branches = [depth for depth in branches if depth <= shared]
             if shared - branches[-1] >= min_shared:
                 branches.append(shared)
@@ -117,10 +119,26 @@ class PrefixTree:
         ]
 
 
-def _common_prefix(a: np.ndarray, b: np.ndarray) -> int:
+def common_prefix(a: Sequence[int] | np.ndarray, b: Sequence[int] | np.ndarray) -> int:
+    """Number of equal first tokens."""
     length = min(len(a), len(b))
-    different = np.flatnonzero(a[:length] != b[:length])
+    different = np.flatnonzero(np.asarray(a[:length]) != np.asarray(b[:length]))
     return int(different[0]) if len(different) else length
+
+
+def families(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Indices of the sequences, in families worth a tree: each shares `SHARED_PART` with the one before it in
+    order.
+    """
+    found: list[list[int]] = []
+    for i in sorted(range(len(sequences)), key=lambda i: sequences[i]):
+        if found:
+            before = sequences[found[-1][-1]]
+            if common_prefix(before, sequences[i]) >= SHARED_PART * min(len(before), len(sequences[i])):
+                found[-1].append(i)
+                continue
+        found.append([i])
+    return found
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,8 @@ class TaskContexts:
 
     def _information(self, row: int) -> Mapping[str, str]:
         if row not in self._informations:
-            checks = dict(zip(self.table.names, self.table.checks[row], strict=True))
             prompt = self.rollout.prompts[int(self.rollout.group_B[row])]
-            found = self.task.information(prompt, checks)
+            found = self.task.information(prompt, self.table.checks_of(row))
             # Tokenizers take no lone surrogates, which a verifier may have copied from somewhere.
             readable = {name: text.encode(errors="replace").decode() for name, text in found.items()}
             self._informations[row] = {name: text for name, text in readable.items() if text}

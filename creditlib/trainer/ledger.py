@@ -219,8 +219,7 @@ class _Step:
         group = int(self.rollout.group_B[row])
         information: Mapping[str, str] = {}
         if isinstance(self.task, ReplayTask):
-            checks = dict(zip(self.table.names, self.table.checks[row], strict=True))
-            information = self.task.information(self.rollout.prompts[group], checks)
+            information = self.task.information(self.rollout.prompts[group], self.table.checks_of(row))
         rewards = {}
         for k, name in enumerate(self.table.names):
             check = self.table.checks[row][k]

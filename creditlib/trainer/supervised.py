@@ -15,11 +15,11 @@ from typing import Any
 
 from creditlib.config import SftSettings
 from creditlib.policy.scoring import Scorer
+from creditlib.policy.tree import common_prefix, families
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.types import CreditlibError, Prompt
 
-SHARED_PART = 0.5  # prompts that begin with this part of the shorter one in common are worth one tree
 TREE_TOKENS = 1024  # attention over a tree grows with the square of its size
 BETAS = (0.9, 0.98)  # of AdamW
 
@@ -45,21 +45,6 @@ class Example:
         return self.prompt + self.response
 
 
-def families(examples: Sequence[Example]) -> list[list[int]]:
-    """Indices of the examples, in families whose prompts share a long beginning."""
-    order = sorted(range(len(examples)), key=lambda i: examples[i].prompt)
-    found: list[list[int]] = []
-    for position, i in enumerate(order):
-        before = examples[order[position - 1]] if position else None
-        if before and _common(before, examples[i]) >= SHARED_PART * min(
-            len(before.prompt), len(examples[i].prompt)
-        ):
-            found[-1].append(i)
-        else:
-            found.append([i])
-    return found
-
-
 def plan(examples: Sequence[Example], settings: SftSettings, seed: int) -> list[Trees]:
     """The batches of all epochs, in order, `max_steps` at most.
 
@@ -81,7 +66,7 @@ def batches(
     """One epoch of optimizer batches. A tree has at most `batch` examples and about `micro_tokens` tokens."""
     limit = min(micro_tokens, TREE_TOKENS)
     trees: Trees = []
-    for family in families(examples):
+    for family in families([example.prompt for example in examples]):
         generator.shuffle(family)
         tree: list[int] = []
         size = 0
@@ -89,7 +74,7 @@ def batches(
             more = (
                 len(examples[i].ids)
                 if not tree
-                else len(examples[i].ids) - _common(examples[tree[0]], examples[i])
+                else len(examples[i].ids) - common_prefix(examples[tree[0]].prompt, examples[i].prompt)
             )
             if tree and (size + more > limit or len(tree) == batch):
                 trees.append(tree)
@@ -106,16 +91,6 @@ def batches(
             chosen = []
     if chosen:
         yield chosen
-
-
-def _common(a: Example, b: Example) -> int:
-    """Equal first tokens of two prompts (an estimate of what the second adds to the first's tree)."""
-    shared = 0
-    for x, y in zip(a.prompt, b.prompt, strict=False):
-        if x != y:
-            break
-        shared += 1
-    return shared
 
 
 class Supervised:

@@ -14,9 +14,10 @@ import torch
 
 from creditlib.config import SftConfig, SftSettings
 from creditlib.policy.scoring import Scorer
+from creditlib.policy.tree import families
 from creditlib.sft import sft
 from creditlib.train import train
-from creditlib.trainer.supervised import Budget, Example, Supervised, batches, families, plan
+from creditlib.trainer.supervised import Budget, Example, Supervised, batches, plan
 from creditlib.types import CreditlibError, Prompt
 from tests.trainer import world
 
@@ -33,7 +34,7 @@ def examples(count: int = 12) -> list[Example]:
 
 
 def test_families_are_prompts_with_a_long_common_beginning() -> None:
-    found = families([*examples(6), Example((9, 8, 7), (1,))])
+    found = families([example.prompt for example in [*examples(6), Example((9, 8, 7), (1,))]])
     assert sorted(map(sorted, found)) == [[0, 2, 4], [1, 3, 5], [6]]
 
 

@@ -5,14 +5,13 @@ document.getElementById("made").textContent = data.made;
 
 const several = data.groups.some((group) => group.runs.length > 1);
 const modes = ["mean, range of seeds", "median, quartiles"];
-const legend = el("div", { class: "controls" },
-  data.groups.length > 1 ? data.groups.map((_, group) => seriesKey(group)) : null,
+const seriesKeys = () => (data.groups.length > 1 ? data.groups.map((_, group) => seriesKey(group)) : null);
+const keys = () => seriesKeys() && el("div", { class: "controls" }, seriesKeys());
+const legend = el("div", { class: "controls" }, seriesKeys(),
   several ? choice("summary over seeds", modes, modes[0], (mode) => {
     view.median = mode === modes[1];
     charts.forEach(drawChart);
   }) : null);
-
-const keys = () => (data.groups.length > 1 ? el("div", { class: "controls" }, data.groups.map((_, group) => seriesKey(group))) : null);
 
 const smooth = data.window > 1 ? `Lines are trailing means over ${data.window} steps` : "Lines are single steps";
 const spread = several ? ", bands are over the seeds." : ", the faint line is each step by itself.";
