@@ -126,7 +126,7 @@ def common_prefix(a: Sequence[int] | np.ndarray, b: Sequence[int] | np.ndarray) 
     return int(different[0]) if len(different) else length
 
 
-def families(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
+def families(sequences: Sequence[tuple[int, ...]]) -> list[list[int]]:
     """Indices of the sequences, in families worth a tree: each shares `SHARED_PART` with the one before it in
     order.
     """
