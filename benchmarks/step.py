@@ -109,6 +109,7 @@ def ours(options: argparse.Namespace, credit: str) -> tuple[list[float], list[di
             "advantage": {"name": "gdpo"},
             "loss": {"name": "grpo"},
             "model": {"name": "smollm2"},
+            "prompt": {"style": "text"},
             "rollout": {"max_tokens": options.tokens},
             "trainer": {
                 "steps": options.steps + 1,

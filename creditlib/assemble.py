@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,9 +13,12 @@ import numpy as np
 import torch
 import transformers
 
-from creditlib.config import ModelConfig, PromptConfig, RolloutConfig
+from creditlib.config import ModelConfig, PromptConfig, RewardModelConfig, RolloutConfig
 from creditlib.policy.cpu import fast_float32_matmul
 from creditlib.policy.load import Policy, context_length, load_policy
+from creditlib.policy.load_reward import load_reward_model
+from creditlib.policy.vocabulary import vocabulary_differences
+from creditlib.rewards.models import RewardModel
 from creditlib.rollout.encode import PromptEncoder, stop_ids
 from creditlib.rollout.hf import HFRollout
 from creditlib.trainer.prompts import check_lengths
@@ -70,6 +73,22 @@ def build_engine(policy: Policy, encoder: PromptEncoder, rollout: RolloutConfig,
         eos_ids=stop_ids(base, policy.tokenizer),
         rows=rollout.rows,
     )
+
+
+def build_reward_models(sections: Mapping[str, RewardModelConfig], policy: Policy) -> dict[str, RewardModel]:
+    """By the name of their reward.
+
+    Raises:
+        CreditlibError: a model that cannot be loaded, or is no reward model.
+    """
+    found = {}
+    for name, section in sections.items():
+        scorer, tokenizer = load_reward_model(section, f"reward_model.{name}")
+        rows = scorer.backbone.get_input_embeddings().num_embeddings
+        differences = "; ".join(vocabulary_differences(policy.tokenizer, tokenizer, rows))
+        shared = max(policy.tokenizer.get_vocab().values()) + 1
+        found[name] = RewardModel(scorer, tokenizer, shared, differences, section.length_window)
+    return found
 
 
 @contextmanager

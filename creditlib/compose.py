@@ -31,7 +31,14 @@ from creditlib.types import CreditlibError
 
 Values = dict[str, Any]
 
-OPEN_SECTIONS = ("task", "credit", "advantage", "loss", "objective")  # their settings are those of a class
+OPEN_SECTIONS = (
+    "task",
+    "pairs",
+    "credit",
+    "advantage",
+    "loss",
+    "objective",
+)  # their settings are those of a class
 
 
 class Job(NamedTuple):

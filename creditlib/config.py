@@ -14,7 +14,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from creditlib.types import CreditlibError
@@ -82,6 +82,39 @@ class ModelConfig(Section):
         if self.name == "hf" and not self.path:
             raise ValueError("model=hf needs model.path (a hub id or a local folder)")
         return self
+
+
+class LengthWindow(Section):
+    """What a reward model's score loses for short and long responses, in its own units, as DATC has it."""
+
+    short: NonNegative = 8  # tokens below which it loses; all of `short_penalty` at none
+    short_penalty: Annotated[float, Field(ge=0)] = 0.0
+    long: Count = 1024  # tokens above which it loses; all of `long_penalty` at twice as many
+    long_penalty: Annotated[float, Field(ge=0)] = 0.0
+
+
+class RewardModelConfig(Section):
+    """A frozen reward model: a transformers model for sequence classification with one label."""
+
+    name: Literal["tiny", "hf"] = "hf"
+    path: str | None = None  # hub id, a folder, or a run folder; None: what `name` stands for
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16", "float64"] = "float32"
+    device: str = "auto"
+    attention: Literal["sdpa", "eager"] = "sdpa"
+    trust_remote_code: bool = False
+    micro_tokens: Count = 4096  # of responses in one forward and backward pass
+    length_window: LengthWindow | None = None
+
+    @model_validator(mode="after")
+    def _path(self) -> Self:
+        if self.name == "hf" and not self.path:
+            raise ValueError("a reward model needs a path (a hub id, a local folder or a run folder)")
+        return self
+
+
+# By the name of the reward that each gives. reward_model=null: none.
+RewardModels = Annotated[dict[str, RewardModelConfig], BeforeValidator(lambda found: found or {})]
 
 
 class PromptConfig(Section):
@@ -174,6 +207,7 @@ class RunConfig(Section):
     advantage: Named
     loss: Named
     model: ModelConfig
+    reward_model: RewardModels = {}
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig
     trainer: TrainerConfig
@@ -224,12 +258,47 @@ class SftConfig(Section):
         return parse_section(SftConfig, config)
 
 
+class PairSettings(Section):
+    """How a reward model learns from preference pairs."""
+
+    epochs: Count = 1
+    max_steps: NonNegative = 0  # 0: as many as the epochs need
+    minutes: Positive | None = None
+    batch: Count = 16  # pairs an update
+    micro_tokens: Count = 4096  # most tokens of one forward and backward, padding included
+    learning_rate: Positive = 1e-4
+    warmup_share: BelowOne = 0.05
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    max_grad_norm: Positive = 1.0
+    max_skipped_updates: Count = 5
+    # TCRM: the head's output at each token of an answer is drawn to the answer's score, and to the next
+    # token's.
+    look_ahead: Annotated[float, Field(ge=0)] = 0.0
+    smoothness: Annotated[float, Field(ge=0)] = 0.0
+
+
+class RewardModelRun(Section):
+    """One training of a reward model on preference pairs."""
+
+    seed: Seed = 0
+    pairs: dict[str, Any]
+    model: ModelConfig
+    reward: PairSettings = PairSettings()
+    log: LogConfig = LogConfig()
+    run: RunFolder
+
+    @staticmethod
+    def parse(config: Mapping[str, Any]) -> RewardModelRun:
+        return parse_section(RewardModelRun, config)
+
+
 class EvaluateConfig(Section):
     """One evaluation of a model on a task's held-out splits."""
 
     seed: Seed = 0
     task: dict[str, Any]
     model: ModelConfig
+    reward_model: RewardModels = {}
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig = RolloutConfig()
     eval: EvalConfig = EvalConfig()

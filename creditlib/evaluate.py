@@ -21,6 +21,7 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
     """Means of every reward, by split and decoding, with their intervals."""
     from creditlib import assemble
     from creditlib.parts import build_task
+    from creditlib.rewards.judge import Judge
     from creditlib.trainer.evaluation import Evaluator, save_answers, summarise
     from creditlib.trainer.files import make_folder, write_json
     from creditlib.trainer.progress import Display
@@ -34,7 +35,8 @@ def evaluate(config: EvaluateConfig, task: Task | None = None) -> dict[str, floa
         policy = assemble.build_policy(config.model, config.seed)
         encoder = assemble.build_encoder(policy, config.prompt)
         engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
-        answers = Evaluator(ready, engine, config.eval).run()
+        models = assemble.build_reward_models(config.reward_model, policy)
+        answers = Evaluator(ready, Judge(ready, models), engine, config.eval).run()
     metrics: dict[str, Any] = summarise(answers)
     save_answers(folder / "answers.jsonl", answers)
     write_json(folder / "evaluation.json", metrics)

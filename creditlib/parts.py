@@ -1,7 +1,8 @@
 """The open sections of a configuration: is the named part there, does it take these settings, is it ours?
 
-`task`, `credit`, `advantage` and `loss` take the fields of whatever class they name as their settings.
-`check_parts` looks at the classes alone, before data or a model is loaded; `build_task` makes the task.
+`task`, `pairs`, `credit`, `advantage` and `loss` take the fields of whatever class they name as their
+settings. `check_parts` looks at the classes alone, before data or a model is loaded; `build_task` makes the
+task.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def check_parts(config: BaseModel, *, task: bool = True) -> None:
                         f"{group}={section.name}: {type(part).__qualname__} lacks {', '.join(missing)} "
                         f"(creditlib.types.{PROTOCOLS[group].__name__} says what a part of this group has)"
                     )
-            elif group == "task" and task:
-                _check_task(find_task(section["_target_"]), section)
+            elif group == "pairs" or (group == "task" and task):
+                _check_settings(find_class(section["_target_"], group), section, group)
         except CreditlibError as error:
             problems.append(str(error))
     if problems:
@@ -55,8 +56,13 @@ def check_parts(config: BaseModel, *, task: bool = True) -> None:
 
 def build_task(section: Mapping[str, Any]) -> Task:
     """Make the task that ``task._target_`` names; this is where its data is read."""
-    target = find_task(section["_target_"])
-    return check_task(target(**_task_settings(target, section)), f"task._target_={section['_target_']}")
+    return check_task(build_class(section, "task"), f"task._target_={section['_target_']}")
+
+
+def build_class(section: Mapping[str, Any], group: str) -> Any:
+    """Make an object of the class that ``<group>._target_`` names from the settings beside it."""
+    target = find_class(section["_target_"], group)
+    return target(**_class_settings(target, section))
 
 
 def check_task(found: object, label: str) -> Task:
@@ -72,8 +78,8 @@ def check_task(found: object, label: str) -> Task:
     return found
 
 
-def find_task(target: str) -> type:
-    """The class at an import path such as ``tasks.text2sql.Text2SQL``."""
+def find_class(target: str, group: str) -> type:
+    """The class at an import path such as ``tasks.text2sql.Text2SQL``, which section `group` names."""
     module_name, _, class_name = target.rpartition(".")
     top = module_name.partition(".")[0]
     if top in OUR_PACKAGES:
@@ -82,17 +88,18 @@ def find_task(target: str) -> type:
     try:
         module = importlib.import_module(module_name)
     except ValueError:
-        raise CreditlibError(f"task._target_={target}: expected package.module.Class") from None
+        raise CreditlibError(f"{group}._target_={target}: expected package.module.Class") from None
     except ModuleNotFoundError as error:
         raise CreditlibError(
-            f"task._target_={target}: cannot import {module_name} (no module named {error.name!r}). "
+            f"{group}._target_={target}: cannot import {module_name} (no module named {error.name!r}). "
             "A module of your own must be in an installed package or in a folder on PYTHONPATH"
         ) from error
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise CreditlibError(
-            f"task._target_={target}: {module_name} has no class {class_name}. {nearest(class_name, classes)}"
+            f"{group}._target_={target}: {module_name} has no class {class_name}. "
+            f"{nearest(class_name, classes)}"
         )
     return found
 
@@ -127,19 +134,19 @@ def _lacking(part: object, protocol: type) -> list[str]:
     return [name for name in names if not hasattr(part, name)]
 
 
-def _check_task(target: type, section: Mapping[str, Any]) -> None:
-    """Names and types of the task's settings, as its class takes them. Through JSON, in which lists stand for
-    tuples.
+def _check_settings(target: type, section: Mapping[str, Any], group: str) -> None:
+    """Names and types of a section's settings, as its class takes them. Through JSON, in which lists stand
+    for tuples.
     """
     strict = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
     schema = create_model(target.__name__, __config__=strict, **_fields(target))  # type: ignore[call-overload]
     try:
-        schema.model_validate_json(json.dumps(_task_settings(target, section)))
+        schema.model_validate_json(json.dumps(_class_settings(target, section)))
     except TypeError as error:
-        raise CreditlibError(f"task: settings are numbers, texts, lists and mappings ({error})") from None
+        raise CreditlibError(f"{group}: settings are numbers, texts, lists and mappings ({error})") from None
     except ValidationError as error:
         raise CreditlibError(
-            "\n".join(explain(schema, problem, "task") for problem in error.errors())
+            "\n".join(explain(schema, problem, group) for problem in error.errors())
         ) from None
 
 
@@ -155,8 +162,8 @@ def _fields(part: type) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def _task_settings(target: type, section: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings for the task's class; `name` labels the section, and is a setting only where the class takes
+def _class_settings(target: type, section: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for the class; `name` labels the section, and is a setting only where the class takes
     it.
     """
     left_out = {"_target_"} if "name" in _fields(target) else {"_target_", "name"}

@@ -35,6 +35,10 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "credit": {
         "uniform": "creditlib.credit.uniform:Uniform",
         "mrtpo": "creditlib.credit.mrtpo:Mrtpo",
+        "datc": "creditlib.credit.datc:Datc",
+        "p2t": "creditlib.credit.p2t:P2t",
+        "red": "creditlib.credit.red:Red",
+        "routed": "creditlib.credit.routed:Routed",
     },
     "loss": {
         "grpo": "creditlib.policy.loss:GrpoLoss",

@@ -27,6 +27,7 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
     from creditlib import assemble
     from creditlib.parts import build_task
     from creditlib.policy.scoring import Scorer
+    from creditlib.rewards.judge import Judge
     from creditlib.trainer.checkpoint import RunDirectory
     from creditlib.trainer.evaluation import Evaluator, paired_change, summarise
     from creditlib.trainer.files import write_json
@@ -49,7 +50,7 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
             policy = assemble.build_policy(config.model, config.seed)
             encoder = assemble.build_encoder(policy, config.prompt)
             engine = assemble.build_engine(policy, encoder, config.rollout, config.seed)
-            evaluator = Evaluator(ready, engine, config.eval)
+            evaluator = Evaluator(ready, Judge(ready, {}), engine, config.eval)
             log = MetricsLog(directory.path / "metrics.jsonl")
             log.rewind(-1)
             examples = assemble.training_examples(ready, training_prompts(ready), policy, encoder)

@@ -116,6 +116,22 @@ class Check:
 
 
 @dataclass(frozen=True)
+class RewardReading:
+    """What a reward model says of each token, for strategies that look inside it (`CreditStrategy.needs`).
+
+    The model may read a response within another text than the policy wrote it in; `read_BT` says which of the
+    sampled tokens it read as they are. Elsewhere gradients are 0.
+    """
+
+    score_B: Tensor  # (B,) the score itself, before anything is taken off it; NaN where there is none
+    read_BT: Tensor  # (B, T) bool
+    gradients_BTD: Tensor | None = (
+        None  # of the score, with respect to the embedding that the model was given
+    )
+    values_BS: Tensor | None = None  # S = T + 1: the head's output before each token, then after all of them
+
+
+@dataclass(frozen=True)
 class RewardTable:
     """Rewards of one rollout. `kind_BK[b][k]` says what column k means in row b: usually the reward's name;
     in instruction following the constraint's id, since there the columns are slots.
@@ -126,6 +142,7 @@ class RewardTable:
     kind_BK: tuple[tuple[str, ...], ...]
     bounds_K2: Tensor  # (K, 2) declared minimum and maximum
     checks: tuple[tuple[Check, ...], ...]  # B x K
+    readings: Mapping[str, RewardReading] = field(default_factory=dict)  # of reward models, by reward
 
     @property
     def valid_B(self) -> Tensor:
@@ -145,7 +162,8 @@ class Scores:
 
     old_logps_BT: Tensor | None  # None: one update a rollout, so old = current, detached
     ref_logps_BT: Tensor | None  # None: no KL term
-    hidden: Any = None  # handle to hidden states of the old-log-prob pass, for strategies that reuse them
+    # (B, T, D) the hidden states of the old-log-prob pass that predict each token; None: no strategy asked
+    hidden_BTD: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -184,6 +202,9 @@ class TokenCredit:
     bonus_BT: Tensor | None = None  # only methods that add (RED, P2T)
     mean_one: bool = True  # does the method promise weights of mean one over the valid tokens
     relevance_BKT: Tensor | None = None  # what the weights were made of, for a person; NaN = not computed
+    notes_BK: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # name -> a number for each response and reward
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
@@ -195,6 +216,7 @@ class TokenCredit:
         bonus_BT: Tensor | None = None,
         mean_one: bool = True,
         relevance_BKT: Tensor | None = None,
+        notes_BK: Mapping[str, Tensor] | None = None,
         diagnostics: Mapping[str, float] | None = None,
     ) -> TokenCredit:
         """Build the token advantages from per-reward weights; zero outside the mask."""
@@ -208,7 +230,13 @@ class TokenCredit:
         total_BT = total_BT.masked_fill(~mask_BT, 0.0).detach()
         bonus_BT = None if bonus_BT is None else bonus_BT.detach()
         return TokenCredit(
-            weights_BKT.detach(), total_BT, bonus_BT, mean_one, relevance_BKT, diagnostics or {}
+            weights_BKT.detach(),
+            total_BT,
+            bonus_BT,
+            mean_one,
+            relevance_BKT,
+            notes_BK or {},
+            diagnostics or {},
         )
 
 
@@ -307,6 +335,16 @@ class Replay(NamedTuple):
     alone: bool = False  # run by itself: beside the same replay among others, it shows what rounding does
 
 
+class Directions(NamedTuple):
+    """How tokens' updates stand to a reward's gradient in logit space, (M,) each: see
+    `creditlib.policy.direction`.
+    """
+
+    score_M: Tensor  # <g, k>
+    gradient_norm_M: Tensor  # |g|
+    update_norm_M: Tensor  # |k|
+
+
 class PolicyScorer(Protocol):
     """The policy that sampled, in eval mode and without gradient."""
 
@@ -329,6 +367,26 @@ class PolicyScorer(Protocol):
         """
         ...
 
+    def directions(
+        self,
+        hidden_MD: Tensor,
+        actions_M: Tensor,
+        rewards: Sequence[tuple[Tensor, Tensor]],
+        *,
+        temperature: float = 1.0,
+    ) -> Directions:
+        """How the gradient of a reward stands to the update of each sampled token.
+
+        Args:
+            hidden_MD: the policy's hidden states that predict the tokens.
+            actions_M: the sampled tokens.
+            rewards: of each reward model, (M, E) its gradients with respect to its input embeddings, and
+                (V, E) those embeddings of the policy's first V tokens; other tokens get no probability. Of
+                several, the sum.
+            temperature: divides the logits.
+        """
+        ...
+
 
 class ReplayContexts(Protocol):
     """What each response's prompt becomes when the policy is told some of what the verifiers know."""
@@ -340,6 +398,24 @@ class ReplayContexts(Protocol):
     def replay(self, row: int, told: frozenset[str]) -> Replay | None:
         """Response `row` after its prompt with the information of the rewards in `told`; None where the two
         exceed the policy's context.
+        """
+        ...
+
+
+class RewardModelTables(Protocol):
+    """What a strategy may ask of a reward model beside its readings."""
+
+    @property
+    def embedding_VE(self) -> Tensor:
+        """Input embeddings of the tokens that it shares with the policy, in the policy's order."""
+        ...
+
+    @property
+    def null_E(self) -> Tensor:
+        """The embedding that stands for no token: the padding token's.
+
+        Raises:
+            CreditlibError: there is no padding token.
         """
         ...
 
@@ -363,6 +439,18 @@ class CreditContext(Protocol):
     def policy(self) -> PolicyScorer | None: ...
     @property
     def contexts(self) -> ReplayContexts | None: ...
+    @property
+    def reward_models(self) -> Mapping[str, RewardModelTables]:
+        """By the name of their reward."""
+        ...
+
+    @property
+    def reward_weights(self) -> Sequence[float]:
+        """The weight that the advantage rule gives each reward."""
+        ...
+
+    @property
+    def seed(self) -> int: ...
     def gather(self, value: T) -> list[T]:
         """`value` of every process. All of them must call it, as often and in the same order."""
         ...
@@ -375,7 +463,13 @@ class CreditStrategy(Protocol):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What the context must provide: any of ``"policy"``, ``"contexts"``, ``"reward_model"``."""
+        """What a run must provide, any of
+
+        * ``"policy"``: `CreditContext.policy`, and ``"hidden"``: `Scores.hidden_BTD`;
+        * ``"contexts"``: `CreditContext.contexts`;
+        * ``"reward_gradients"``, ``"reward_values"``: those of each `RewardReading`, for which there must be
+          a reward model.
+        """
         ...
 
     def assign(self, context: CreditContext) -> TokenCredit: ...

@@ -25,13 +25,13 @@ class SimpleTask:
         name: the task's name.
         prompts: what to train on.
         rewards: name -> function of (prompt, response). It returns a number, a `Check` (which also says why
-            and where), or None where the reward does not apply.
+            and where), or None where the reward does not apply. None at all where a reward model judges.
         eval_prompts: held-out prompts: one split, named "eval", or several (name -> prompts).
         targets: prompt -> a response that earns every reward; only the warm start needs it.
         bounds: name -> least and greatest value of a reward that isn't within 0 and 1.
 
     Raises:
-        CreditlibError: no prompts, no rewards, bounds of an unknown reward, or a prompt of another form.
+        CreditlibError: no prompts, bounds of an unknown reward, or a prompt of another form.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class SimpleTask:
         targets: Callable[[Prompt], str] | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
-        if not prompts or not rewards:
-            raise CreditlibError(f"task {name!r} needs at least one prompt and one reward function")
+        if not prompts:
+            raise CreditlibError(f"task {name!r} needs at least one prompt")
         if unknown := set(bounds or {}) - set(rewards):
             raise CreditlibError(
                 f"task {name!r}: bounds of {sorted(unknown)}, but rewards are {list(rewards)}"

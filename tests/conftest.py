@@ -65,3 +65,20 @@ def make_model() -> Callable[..., Any]:
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+def random_reward_model(family: str, dtype: torch.dtype = torch.float64, *, vocab: int = 61) -> Any:
+    """A random reward model on `random_model`'s transformer."""
+    from transformers import AutoModelForSequenceClassification
+
+    config = random_model(family, vocab=vocab).config
+    config.num_labels = 1
+    torch.manual_seed(3)
+    model = AutoModelForSequenceClassification.from_config(config, dtype=dtype).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(8.0)
+    if dtype == torch.float64:
+        keep_norms_double(model)
+    return model

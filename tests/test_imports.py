@@ -28,6 +28,7 @@ FLOORS = (
         "train",
         "sft",
         "make_tiny",
+        "make_tiny_reward",
         "export",
         "evaluate",
         "report",

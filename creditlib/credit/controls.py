@@ -7,6 +7,7 @@ reward), so neither sampling nor the number of processes is touched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +26,8 @@ class Controlled:
         strategy: makes the weights.
         control: ``shuffled``: the same weights in random order within each response, another order for each
             reward. ``random_band``: uniform between the least and the greatest of a response's weights, moved
-            to mean one within that band. ``uniform``: 1, and so the strategy's costs without its effect.
+            to mean one within that band. ``uniform``: 1, and so the strategy's costs without its effect. What
+            a strategy adds is treated alike; ``uniform`` leaves its mean over the response.
         seed: the run's.
     """
 
@@ -37,23 +39,30 @@ class Controlled:
     def needs(self) -> frozenset[str]:
         return self.strategy.needs
 
+    @property
+    def rewards(self) -> Sequence[str]:
+        """The rewards that the strategy names, where it does."""
+        return getattr(self.strategy, "rewards", ())
+
     def assign(self, context: CreditContext) -> TokenCredit:
-        """The strategy's credit with other weights of the same mean; what it adds is shuffled along.
+        """The strategy's credit with other weights of the same mean, and so what it adds.
 
         What its weights were made of is left out, for these are not.
         """
         credit = self.strategy.assign(context)
         mask_BT = context.rollout.mask_BT
         weights_BKT = credit.weights_BKT.clone()
+        one = weights_BKT.new_ones(())
         bonus_BT = None if credit.bonus_BT is None else credit.bonus_BT.clone()
         for b, name in enumerate(context.rollout.names):
             own_T = mask_BT[b].nonzero()[:, 0]
             for k in range(weights_BKT.shape[1]):
                 draws_T = self._draws(context.step, f"{k}", name, len(own_T), mask_BT.device)
-                weights_BKT[b, k, own_T] = self._replace(weights_BKT[b, k, own_T], draws_T)
+                weights_BKT[b, k, own_T] = self._replace(weights_BKT[b, k, own_T], draws_T, one)
             if bonus_BT is not None:
-                order_T = self._draws(context.step, "bonus", name, len(own_T), mask_BT.device).argsort()
-                bonus_BT[b, own_T] = bonus_BT[b, own_T][order_T]
+                draws_T = self._draws(context.step, "bonus", name, len(own_T), mask_BT.device)
+                even = bonus_BT[b, own_T].mean() if len(own_T) else bonus_BT.new_zeros(())
+                bonus_BT[b, own_T] = self._replace(bonus_BT[b, own_T], draws_T, even)
         return TokenCredit.combine(
             context.advantages,
             weights_BKT,
@@ -63,12 +72,12 @@ class Controlled:
             diagnostics=credit.diagnostics,
         )
 
-    def _replace(self, weights_T: Tensor, draws_T: Tensor) -> Tensor:
+    def _replace(self, values_T: Tensor, draws_T: Tensor, even: Tensor) -> Tensor:
         if self.control == "uniform":
-            return torch.ones_like(weights_T)
+            return even.expand_as(values_T)
         if self.control == "shuffled":
-            return weights_T[draws_T.argsort()]
-        return random_band(weights_T, draws_T)
+            return values_T[draws_T.argsort()]
+        return random_band(values_T, draws_T)
 
     def _draws(
         self, step: int, what: str, response: tuple[str, int], count: int, device: torch.device

@@ -90,11 +90,12 @@ def selected_logps(
 
 
 def _piece(head: Head, hidden_MD: Tensor, targets_M: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    log_p_MV = torch.log_softmax(_wide(head(hidden_MD)) / temperature, dim=-1)
+    log_p_MV = torch.log_softmax(wide(head(hidden_MD)) / temperature, dim=-1)
     return log_p_MV.gather(1, targets_M[:, None])[:, 0], -(log_p_MV.exp() * log_p_MV).sum(-1)
 
 
-def _wide(logits: Tensor) -> Tensor:
+def wide(logits: Tensor) -> Tensor:
+    """In float32 at least."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 

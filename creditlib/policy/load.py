@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import torch
 
-from creditlib.config import LoraConfig, ModelConfig, nearest
+from creditlib.config import LoraConfig, ModelConfig, RewardModelConfig, nearest
 from creditlib.policy.folders import cache_folder, is_run_folder, latest_model
 from creditlib.types import CreditlibError
 
@@ -59,18 +59,18 @@ def load_policy(config: ModelConfig) -> Policy:
         CreditlibError: a device that is not there; nothing loadable at the path; a LoRA target that matches
             no module; an adapter at the path that is not the one that `config.lora` describes.
     """
-    device = _usable(pick_device(config.device))
+    device = usable_device(pick_device(config.device), "model")
     source = resolve(config)
     dtype = getattr(torch, config.dtype)
-    with _clear_errors(source):
-        if _holds_adapter(source):
+    with clear_errors(source):
+        if holds_adapter(source):
             _check_adapter(source, config)
             model = _load_adapter(source, config, dtype)
         else:
             model = _load_model(source, config, dtype)
             if config.lora:
                 model = _add_lora(model, config.lora)
-        tokenizer = _load_tokenizer(source, config)
+        tokenizer = load_tokenizer(source, config)
     if config.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if hasattr(model, "peft_config"):
@@ -86,9 +86,9 @@ def load_saved(config: ModelConfig) -> Policy:
         CreditlibError: nothing loadable at the path.
     """
     source = resolve(config)
-    with _clear_errors(source):
-        load = _load_adapter if _holds_adapter(source) else _load_model
-        return Policy(load(source, config, "auto"), _load_tokenizer(source, config), source)
+    with clear_errors(source):
+        load = _load_adapter if holds_adapter(source) else _load_model
+        return Policy(load(source, config, "auto"), load_tokenizer(source, config), source)
 
 
 def resolve(config: ModelConfig) -> str:
@@ -98,27 +98,38 @@ def resolve(config: ModelConfig) -> str:
         CreditlibError: the path is neither.
     """
     if config.path:
-        path = Path(config.path).expanduser()
-        if is_run_folder(path):
-            return str(latest_model(path))
-        if path.exists():
-            return str(path)
-        if config.path.startswith((".", "/", "~")) or config.path.count("/") != 1:
-            raise CreditlibError(
-                f"model.path={config.path}: no such folder (and a hub id looks like owner/name)"
-            )
-        if path.parent.is_dir():  # runs/a-typo: nobody keeps runs in a folder named like a hub's owner
-            raise CreditlibError(
-                f"model.path={config.path}: no such run folder or model folder in {path.parent}/. "
-                f"{nearest(path.name, [there.name for there in path.parent.iterdir() if there.is_dir()])}"
-            )
-        return config.path
+        return find_source(config.path, "model")
     if config.name == "tiny":
         return str(files("creditlib") / "assets" / "tiny")
     wheel = importlib.util.find_spec(SMOLLM2_WHEEL)
     if wheel and wheel.submodule_search_locations:
         return str(_from_gguf(Path(wheel.submodule_search_locations[0]), cache_folder() / "smollm2"))
     return SMOLLM2_HUB_ID
+
+
+def find_source(where: str, label: str) -> str:
+    """The folder or hub id at a path; of a run folder, its newest model.
+
+    Args:
+        where: a path or a hub id.
+        label: the section of the settings, for messages.
+
+    Raises:
+        CreditlibError: it is neither.
+    """
+    path = Path(where).expanduser()
+    if is_run_folder(path):
+        return str(latest_model(path))
+    if path.exists():
+        return str(path)
+    if where.startswith((".", "/", "~")) or where.count("/") != 1:
+        raise CreditlibError(f"{label}.path={where}: no such folder (and a hub id looks like owner/name)")
+    if path.parent.is_dir():  # runs/a-typo: nobody keeps runs in a folder named like a hub's owner
+        raise CreditlibError(
+            f"{label}.path={where}: no such run folder or model folder in {path.parent}/. "
+            f"{nearest(path.name, [there.name for there in path.parent.iterdir() if there.is_dir()])}"
+        )
+    return where
 
 
 def pick_device(name: str) -> str:
@@ -128,8 +139,12 @@ def pick_device(name: str) -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
 
 
-def _usable(name: str) -> torch.device:
+def usable_device(name: str, label: str) -> torch.device:
     """The device, if tensors can be made there and read back (on `meta` they have no values).
+
+    Args:
+        name: of the device.
+        label: the section of the settings, for the message.
 
     Raises:
         CreditlibError: they cannot.
@@ -138,7 +153,7 @@ def _usable(name: str) -> torch.device:
         torch.empty(1, device=name).cpu()
     except (RuntimeError, AssertionError, ImportError) as error:  # each backend has its own
         reason = str(error).partition("\n")[0]
-        raise CreditlibError(f"model.device={name}: {reason}; use auto or cpu") from error
+        raise CreditlibError(f"{label}.device={name}: {reason}; use auto or cpu") from error
     return torch.device(name)
 
 
@@ -165,7 +180,7 @@ def _adapter_is_identity(model: Any) -> bool:
     )
 
 
-def _holds_adapter(source: str) -> bool:
+def holds_adapter(source: str) -> bool:
     return (Path(source) / "adapter_config.json").is_file()
 
 
@@ -230,7 +245,7 @@ def _add_lora(model: Any, lora: LoraConfig) -> Any:
     return peft.get_peft_model(model, settings, autocast_adapter_dtype=True)
 
 
-def _load_tokenizer(source: str, config: ModelConfig) -> Any:
+def load_tokenizer(source: str, config: ModelConfig | RewardModelConfig) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(
@@ -239,7 +254,7 @@ def _load_tokenizer(source: str, config: ModelConfig) -> Any:
 
 
 @contextmanager
-def _clear_errors(source: str) -> Iterator[None]:
+def clear_errors(source: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:  # what transformers raises for a folder or hub id it can't read

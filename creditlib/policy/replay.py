@@ -15,11 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from creditlib.policy.direction import directions
 from creditlib.policy.divergence import compare_rows, js, probabilities, top_k_js
+from creditlib.policy.head import wide
 from creditlib.policy.modes import evaluating
 from creditlib.policy.scoring import Scorer
 from creditlib.policy.tree import PrefixTree, families
-from creditlib.types import Replay, Rollout
+from creditlib.types import Directions, Replay, Rollout
 
 Pair = tuple[Replay, Replay]
 _CHUNK = 128  # tokens whose distributions are held at a time: memory for many more is mapped anew each time
@@ -62,6 +64,29 @@ class SamplingPolicy:
                 for index, divergence_T in zip(some, together, strict=True):
                     found[index] = divergence_T
         return found
+
+    @torch.no_grad()
+    def directions(
+        self,
+        hidden_MD: Tensor,
+        actions_M: Tensor,
+        rewards: Sequence[tuple[Tensor, Tensor]],
+        *,
+        temperature: float = 1.0,
+    ) -> Directions:
+        """How the gradient of a reward stands to the update of each sampled token, (M,) each (see
+        `creditlib.types.PolicyScorer`).
+        """
+        pieces: list[Directions] = []
+        vocabulary = min(len(embedding_VE) for _, embedding_VE in rewards)
+        for start in range(0, max(len(actions_M), 1), _CHUNK):  # no token at all: one empty piece
+            part = slice(start, start + _CHUNK)
+            logits_MV = wide(self.scorer.head(hidden_MD[part])[:, :vocabulary]) / temperature
+            values_MV = torch.zeros_like(logits_MV)
+            for gradients_ME, embedding_VE in rewards:
+                values_MV += gradients_ME[part].to(embedding_VE) @ embedding_VE[:vocabulary].T
+            pieces.append(directions(logits_MV, actions_M[part], values_MV))
+        return Directions(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
 
     def _hidden(self, replays: Sequence[Replay]) -> tuple[Tensor, dict[Replay, np.ndarray]]:
         """Hidden states, and for each replay the indices of those that predict its response."""

@@ -7,8 +7,7 @@ are the same. Hidden states come first, then the head in chunks (`creditlib.poli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +25,7 @@ Packing = Literal["auto", "tree", "padded"]
 _MIN_SHARED = 8  # tokens that a branching point must save to be worth a block of attention of its own
 
 
-@dataclass(frozen=True)
-class _Gather:
+class _Gather(NamedTuple):
     """Which flat hidden state predicts which token (M of them), and where (row, t) finds its result (M =
     nothing).
     """
@@ -35,6 +33,18 @@ class _Gather:
     source_M: np.ndarray
     target_M: np.ndarray
     index_RT: np.ndarray
+
+
+class _Predicting(NamedTuple):
+    """Hidden states that predict tokens, the tokens, and where (row, t) finds its own (M = nothing)."""
+
+    hidden_MD: Tensor
+    targets_M: Tensor
+    index_RT: Tensor
+
+    def spread(self, values_M: Tensor) -> Tensor:
+        """(R, T, ...) from (M, ...), 0 where there is nothing."""
+        return torch.cat([values_M, values_M.new_zeros(1, *values_M.shape[1:])])[self.index_RT]
 
 
 class Scorer:
@@ -81,18 +91,8 @@ class Scorer:
         At the rollout's temperature, over the full vocabulary. T is the rollout's width. Gradient flows
         unless it is off.
         """
-        lengths, group = rollout.lengths_B.tolist(), rollout.group_B.tolist()
-        sequences = [
-            (*rollout.prompt_ids[group[row]], *rollout.ids_BT[row, : lengths[row]].tolist()) for row in rows
-        ]
-        return self.forward_sequences(
-            sequences,
-            [lengths[row] for row in rows],
-            [group[row] for row in rows],
-            width=rollout.ids_BT.shape[1],
-            temperature=rollout.temperature,
-            entropy_grad=entropy_grad,
-        )
+        states = self._predicting(*_of_rollout(rollout, rows), width=rollout.ids_BT.shape[1])
+        return self._selected(states, rollout.temperature, entropy_grad)
 
     def forward_sequences(
         self,
@@ -115,29 +115,62 @@ class Scorer:
             temperature: divides the logits.
             entropy_grad: whether the entropy gets a gradient.
         """
+        states = self._predicting(sequences, responses, trees, width=width)
+        return self._selected(states, temperature, entropy_grad)
+
+    def _predicting(
+        self,
+        sequences: Sequence[Sequence[int]],
+        responses: Sequence[int],
+        trees: Sequence[int],
+        *,
+        width: int,
+    ) -> _Predicting:
         if self.packing == "tree":
             packed, gather = self._tree(sequences, trees, responses, width)
         else:
             packed, gather = _padded(sequences, responses, width, self.device)
-        hidden_MD = self.hidden(packed).flatten(0, 1)[torch.from_numpy(gather.source_M).to(self.device)]
-        targets_M = torch.from_numpy(gather.target_M).to(self.device)
-        logps_M, entropy_M = selected_logps(
-            self.head, hidden_MD, targets_M, temperature=temperature, entropy_grad=entropy_grad
-        )
-        index_RT = torch.from_numpy(gather.index_RT).to(self.device)
-        nothing = logps_M.new_zeros(1)
-        return torch.cat([logps_M, nothing])[index_RT], torch.cat([entropy_M, nothing])[index_RT]
+        source_M, targets_M, index_RT = (torch.from_numpy(part).to(self.device) for part in gather)
+        return _Predicting(self.hidden(packed).flatten(0, 1)[source_M], targets_M, index_RT)
 
-    @torch.no_grad()
+    def _selected(
+        self, states: _Predicting, temperature: float, entropy_grad: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        logps_M, entropy_M = selected_logps(
+            self.head, states.hidden_MD, states.targets_M, temperature=temperature, entropy_grad=entropy_grad
+        )
+        return states.spread(logps_M), states.spread(entropy_M)
+
     def logps(self, rollout: Rollout, micro_batch: int | None = None) -> Tensor:
         """(B, T) log-probs of the whole rollout, in eval mode and without gradient."""
+        return self._whole(rollout, micro_batch, keep=False)[0]
+
+    def logps_and_hidden(self, rollout: Rollout, micro_batch: int | None = None) -> tuple[Tensor, Tensor]:
+        """`logps`, and (B, T, D) the hidden states that predict each token, 0 outside the mask."""
+        logps_BT, hidden_BTD = self._whole(rollout, micro_batch, keep=True)
+        assert hidden_BTD is not None
+        return logps_BT, hidden_BTD
+
+    @torch.no_grad()
+    def _whole(
+        self, rollout: Rollout, micro_batch: int | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        shape = rollout.ids_BT.shape
+        out_BT = torch.zeros(shape, dtype=torch.float32, device=self.device)
+        hidden_BTD = None
+        if keep:
+            size = self.backbone.config.get_text_config().hidden_size
+            hidden_BTD = torch.zeros(*shape, size, dtype=self.backbone.dtype, device=self.device)
         with evaluating(self.model):
-            out_BT = torch.zeros(rollout.ids_BT.shape, dtype=torch.float32, device=self.device)
             for rows in micro_batches(rollout, range(len(rollout.texts)), micro_batch):
-                logps_RT, _ = self.forward(rollout, rows)
+                states = self._predicting(*_of_rollout(rollout, rows), width=shape[1])
+                logps_RT, _ = self._selected(states, rollout.temperature)
+                rows_R = torch.tensor(rows, device=self.device)
                 out_BT = out_BT.to(logps_RT.dtype)
-                out_BT[torch.tensor(rows, device=self.device)] = logps_RT
-        return out_BT
+                out_BT[rows_R] = logps_RT
+                if hidden_BTD is not None:
+                    hidden_BTD[rows_R] = states.spread(states.hidden_MD)
+        return out_BT, hidden_BTD
 
     @torch.no_grad()
     def hidden_states(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, list[np.ndarray]]:
@@ -257,6 +290,15 @@ class Scorer:
         alone = self.hidden(pad(sequences, self.device)).double()
         together = torch.stack([packed[torch.from_numpy(path).to(self.device)] for path in tree.paths])
         return float((together - alone).norm() / alone.norm())
+
+
+def _of_rollout(rollout: Rollout, rows: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
+    """Token ids of prompt and response, the length of the response, and the group, of these rows."""
+    lengths, group = rollout.lengths_B.tolist(), rollout.group_B.tolist()
+    sequences = [
+        (*rollout.prompt_ids[group[row]], *rollout.ids_BT[row, : lengths[row]].tolist()) for row in rows
+    ]
+    return sequences, [lengths[row] for row in rows], [group[row] for row in rows]
 
 
 def _padded(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from creditlib.types import Check, CreditlibError, RewardTable, Rollout, Span, Verifier
+from creditlib.types import Check, CreditlibError, RewardReading, RewardTable, Rollout, Span, Verifier
 
 NOT_APPLICABLE = Check(math.nan, "does not apply to this prompt")
 
@@ -83,6 +83,7 @@ def join_tables(tables: Sequence[RewardTable]) -> RewardTable:
         tuple(kinds for table in tables for kinds in table.kind_BK),
         first.bounds_K2,
         tuple(row for table in tables for row in table.checks),
+        {name: _join_readings([table.readings[name] for table in tables]) for name in first.readings},
     )
 
 
@@ -93,6 +94,45 @@ def select_rows(table: RewardTable, rows: Sequence[int]) -> RewardTable:
         tuple(table.kind_BK[row] for row in rows),
         table.bounds_K2,
         tuple(table.checks[row] for row in rows),
+        {name: _select_reading(reading, rows) for name, reading in table.readings.items()},
+    )
+
+
+def _select_reading(reading: RewardReading, rows: Sequence[int]) -> RewardReading:
+    def chosen(part: Tensor | None) -> Tensor | None:
+        return None if part is None else part[list(rows)]
+
+    return RewardReading(
+        reading.score_B[list(rows)],
+        reading.read_BT[list(rows)],
+        chosen(reading.gradients_BTD),
+        chosen(reading.values_BS),
+    )
+
+
+def _join_readings(readings: Sequence[RewardReading]) -> RewardReading:
+    """One below the other, as wide as the widest."""
+    width = max(reading.read_BT.shape[1] for reading in readings)
+
+    def joined(parts: Sequence[Tensor | None]) -> Tensor | None:
+        there = [part for part in parts if part is not None]
+        missing = [width - reading.read_BT.shape[1] for reading in readings]
+        if not there:
+            return None
+        return torch.cat(
+            [
+                torch.cat([part, part.new_zeros(len(part), more, *part.shape[2:])], 1)
+                for part, more in zip(there, missing, strict=True)
+            ]
+        )
+
+    read_BT = joined([reading.read_BT for reading in readings])
+    assert read_BT is not None
+    return RewardReading(
+        torch.cat([reading.score_B for reading in readings]),
+        read_BT,
+        joined([reading.gradients_BTD for reading in readings]),
+        joined([reading.values_BS for reading in readings]),
     )
 
 

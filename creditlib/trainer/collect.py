@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from creditlib.config import TrainerConfig
-from creditlib.rewards.table import build_table, join_tables, select_rows
+from creditlib.rewards.judge import Judge
+from creditlib.rewards.table import join_tables, select_rows
 from creditlib.rollout.batch import join, select_groups
 from creditlib.trainer.batch import GlobalBatch
 from creditlib.trainer.metrics import Stopwatch
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.prompts import PromptStream
-from creditlib.types import CreditlibError, Prompt, RewardTable, Rollout, RolloutEngine, Verifier
+from creditlib.types import CreditlibError, Prompt, RewardTable, Rollout, RolloutEngine
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Collector:
 
     Args:
         engine: samples.
-        verifier: judges.
+        judge: judges.
         prompts: the same stream on all processes; each answers every `processes.count`-th prompt.
         settings: prompts and responses a step, dynamic sampling.
         processes: share a step's prompts.
@@ -42,7 +43,7 @@ class Collector:
     def __init__(
         self,
         engine: RolloutEngine,
-        verifier: Verifier,
+        judge: Judge,
         prompts: PromptStream,
         settings: TrainerConfig,
         processes: Processes,
@@ -52,7 +53,7 @@ class Collector:
                 f"trainer.prompts_per_step={settings.prompts_per_step} leaves some of the {processes.count} "
                 "processes without a prompt: raise it, or start fewer processes"
             )
-        self._engine, self._verifier, self._prompts = engine, verifier, prompts
+        self._engine, self._judge, self._prompts = engine, judge, prompts
         self._settings, self._processes = settings, processes
 
     def collect(self, step: int, watch: Stopwatch) -> Collected:
@@ -74,7 +75,7 @@ class Collector:
                 samples = self._settings.responses_per_prompt
                 rollouts.append(self._engine.generate(drawn[mine], samples=samples, step=step))
             with watch("verify"):
-                tables.append(build_table(rollouts[-1], self._verifier))
+                tables.append(self._judge(rollouts[-1]))
             numbers += range(attempt * wanted, (attempt + 1) * wanted)[mine]
             rollout, table = join(rollouts), join_tables(tables)
             batch = GlobalBatch.gather(rollout, table, numbers, self._processes)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from creditlib.config import EvalConfig
-from creditlib.rewards.table import build_table
+from creditlib.rewards.judge import Judge
 from creditlib.trainer.files import finite, make_folder, write_atomically
 from creditlib.trainer.metrics import mean_interval
 from creditlib.trainer.processes import Processes
@@ -37,7 +37,8 @@ class Evaluator:
     """Puts the same held-out questions each time, with the same random streams.
 
     Args:
-        task: gives the questions and judges the answers.
+        task: gives the questions.
+        judge: judges the answers.
         engine: samples under the current policy.
         config: splits, number of questions, sampled and greedy responses.
         processes: each asks every `processes.count`-th question.
@@ -47,9 +48,14 @@ class Evaluator:
     """
 
     def __init__(
-        self, task: Task, engine: RolloutEngine, config: EvalConfig, processes: Processes | None = None
+        self,
+        task: Task,
+        judge: Judge,
+        engine: RolloutEngine,
+        config: EvalConfig,
+        processes: Processes | None = None,
     ) -> None:
-        self._task, self._engine, self._config = task, engine, config
+        self._judge, self._engine, self._config = judge, engine, config
         self._processes = processes or Processes()
         self.questions: dict[str, list[Prompt]] = {}
         for split in config.splits if config.splits is not None else task.eval_splits:
@@ -91,7 +97,7 @@ class Evaluator:
         if not prompts:
             return []
         rollout = self._engine.generate(prompts, samples=samples, step=EVALUATION_STEP, greedy=greedy)
-        table = build_table(rollout, self._task)
+        table = self._judge(rollout, look=False)
         answers = []
         for n, prompt in enumerate(prompts):
             rows = (rollout.group_B == n).nonzero()[:, 0].tolist()

@@ -12,12 +12,14 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from creditlib import registry
-from creditlib.config import RunConfig
+from creditlib.config import RunConfig, nearest
 from creditlib.credit.controls import Controlled
 from creditlib.policy.load import Policy, adapter_off, context_length, reference_model
 from creditlib.policy.loss import PolicyLoss
 from creditlib.policy.replay import SamplingPolicy
 from creditlib.policy.scoring import Scorer
+from creditlib.rewards.judge import Judge
+from creditlib.rewards.models import RewardModel
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.trainer.batch import credit_metrics, whitening_over_processes
 from creditlib.trainer.checkpoint import (
@@ -56,7 +58,8 @@ from creditlib.types import (
 
 T = TypeVar("T")
 
-PROVIDED = frozenset({"policy", "contexts"})  # what a credit strategy's context can hold
+PROVIDED = frozenset({"policy", "hidden", "contexts"})  # what any run can give a credit strategy
+FROM_REWARD_MODELS = frozenset({"reward_gradients", "reward_values"})
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class Context:
     total_steps: int
     policy: SamplingPolicy | None
     contexts: TaskContexts | None
+    reward_models: Mapping[str, RewardModel]
+    reward_weights: Sequence[float]
+    seed: int
     processes: Processes
 
     def gather(self, value: T) -> list[T]:
@@ -90,6 +96,7 @@ class Trainer:
         directory: where the run writes; None on all processes but the first.
         display: what a person sees.
         prompts: the task's training prompts, where the caller has read them already.
+        reward_models: rewards beside the task's, by name.
 
     Raises:
         CreditlibError: parts that do not fit the task or the run, or a model that cannot be trained.
@@ -105,6 +112,7 @@ class Trainer:
         directory: RunDirectory | None,
         display: Display,
         prompts: Sequence[Prompt] | None = None,
+        reward_models: Mapping[str, RewardModel] | None = None,
     ) -> None:
         self.config, self.settings = config, config.trainer
         self.task, self.policy = task, policy
@@ -119,10 +127,12 @@ class Trainer:
         if config.credit.control:
             self.strategy = Controlled(self.strategy, config.credit.control, config.seed)
         self.loss: PolicyLoss = registry.build("loss", config.loss.name, **config.loss.hyperparameters)
+        self.reward_models = dict(reward_models or {})
+        self.judge = Judge(task, self.reward_models, self.strategy.needs)
         self._check_parts()
         self.prompts = PromptStream(training_prompts(task) if prompts is None else prompts, config.seed)
-        self.collector = Collector(engine, task, self.prompts, self.settings, self.processes)
-        self.evaluator = Evaluator(task, engine, config.eval, self.processes)
+        self.collector = Collector(engine, self.judge, self.prompts, self.settings, self.processes)
+        self.evaluator = Evaluator(task, self.judge, engine, config.eval, self.processes)
         self.scorer = Scorer(policy.model, self.settings.packing)
         if self.scorer.fallback_reason:
             display.say(f"padded scoring instead of the prefix tree: {self.scorer.fallback_reason}")
@@ -146,7 +156,7 @@ class Trainer:
             return None
         return Ledger(
             self.directory.path,
-            self.task.reward_names,
+            self.judge.names,
             self.policy.tokenizer,
             steps=spread_steps(self.settings.steps, self.config.ledger.steps),
             responses=self.config.ledger.responses,
@@ -155,25 +165,54 @@ class Trainer:
 
     def _check_parts(self) -> None:
         """What cannot be known before the task is there."""
-        if unmet := self.strategy.needs - PROVIDED:
+        needs, name = self.strategy.needs, self.config.credit.name
+        if unmet := needs - PROVIDED - FROM_REWARD_MODELS:
             raise CreditlibError(
-                f"credit={self.config.credit.name} needs {', '.join(sorted(unmet))}, but a run provides "
-                f"{', '.join(sorted(PROVIDED))} alone: choose another credit strategy "
+                f"credit={name} needs {', '.join(sorted(unmet))}, but a run provides "
+                f"{', '.join(sorted(PROVIDED | FROM_REWARD_MODELS))} alone: choose another credit strategy "
                 "(python -m creditlib.registry lists them)"
             )
+        if needs & FROM_REWARD_MODELS:
+            self._check_reward_models(name)
         if "contexts" in self.strategy.needs and not isinstance(self.task, ReplayTask):
             raise CreditlibError(
                 f"credit={self.config.credit.name} tells the policy what the verifiers know, but task "
                 f"{self.task.name} has no methods `information` and `render` to word it (see "
                 "creditlib.types.ReplayTask): add them, or choose credit=uniform"
             )
-        names = self.task.reward_names
-        weights = getattr(self.rule, "weights", None)  # a rule may well have none
-        if weights is not None and len(weights) != len(names):
+        names, weights = self.judge.names, self._reward_weights()
+        if unknown := sorted(
+            set(getattr(self.strategy, "rewards", ())) - set(names)
+        ):  # credit=routed names some
+            raise CreditlibError(
+                f"credit.by_reward.{unknown[0]}: there is no such reward. {nearest(unknown[0], names)}"
+            )
+        if len(weights) != len(names):
             raise CreditlibError(
                 f"advantage.weights={list(weights)}: expected {len(names)} weights, one for each reward of "
                 f"task {self.task.name} ({', '.join(names)}); found {len(weights)}"
             )
+
+    def _reward_weights(self) -> Sequence[float]:
+        """Of the advantage rule, which may well have none."""
+        weights: Sequence[float] | None = getattr(self.rule, "weights", None)
+        return [1.0] * len(self.judge.names) if weights is None else weights
+
+    def _check_reward_models(self, credit: str) -> None:
+        """There is one, and it reads the policy's tokens as they are."""
+        if not self.reward_models:
+            raise CreditlibError(
+                f"credit={credit} looks into a reward model, and this run has none: choose reward_model=tiny "
+                "or reward_model=hf reward_model.preference.path=..., or another credit strategy"
+            )
+        for reward, model in self.reward_models.items():
+            if model.differences:
+                raise CreditlibError(
+                    f"credit={credit} compares the policy's tokens with those of reward_model.{reward} "
+                    f"({model.scorer.source}), which has another vocabulary than {self.policy.source}: "
+                    f"{model.differences}. Choose a reward model that was made from the same base model, or "
+                    "credit=uniform, which needs its scores alone"
+                )
 
     # ----------------------------------------------------------------------- a step
 
@@ -215,21 +254,35 @@ class Trainer:
             encoder = PromptEncoder(self.policy.tokenizer, self.config.prompt.style)
             limit = context_length(self.policy.model)
             contexts = TaskContexts(rollout, table, self.task, encoder, limit)
-        total = self.settings.steps
-        return Context(rollout, table, scores, advantages, step, total, policy, contexts, self.processes)
+        return Context(
+            rollout,
+            table,
+            scores,
+            advantages,
+            step,
+            self.settings.steps,
+            policy,
+            contexts,
+            self.reward_models,
+            self._reward_weights(),
+            self.config.seed,
+            self.processes,
+        )
 
     def _score(self, rollout: Rollout) -> Scores:
         """Old and reference log-probs, where something needs them."""
         updates = self.settings.epochs * self.settings.minibatches
-        old_BT = ref_BT = None
-        if self.loss.needs_old(updates) or self.loss.needs_correction:
+        old_BT = ref_BT = hidden_BTD = None
+        if "hidden" in self.strategy.needs and rollout.texts:
+            old_BT, hidden_BTD = self.scorer.logps_and_hidden(rollout, self.settings.micro_batch)
+        elif self.loss.needs_old(updates) or self.loss.needs_correction:
             old_BT = self._logps(self.scorer, rollout)
         if self.loss.needs_reference and self.reference is not None:
             ref_BT = self._logps(self.reference, rollout)
         elif self.loss.needs_reference:
             with adapter_off(self.policy.model):
                 ref_BT = self._logps(self.scorer, rollout)
-        return Scores(old_BT, ref_BT)
+        return Scores(old_BT, ref_BT, hidden_BTD)
 
     def _logps(self, scorer: Scorer, rollout: Rollout) -> Tensor:
         if not rollout.texts:  # dynamic sampling may leave a process without a row
@@ -281,12 +334,12 @@ class Trainer:
                 stopping = any(self.processes.gather(interrupted()))
                 if last or stopping or _due(step, self.settings.checkpoint_every):
                     self._save(step, must=last or stopping)
-                bar.advance(_note(metrics, self.task.reward_names))
+                bar.advance(_note(metrics, self.judge.names))
                 if stopping and not last:
                     self._write_summary(step)
                     self.display.say(f"stopped after step {step}; the same command goes on from there")
                     raise KeyboardInterrupt
-        if self.log and (note := credit_note(self.log.rows(), self.task.reward_names)):
+        if self.log and (note := credit_note(self.log.rows(), self.judge.names)):
             self.display.say(note)
         return self._write_summary(self.settings.steps, finished=True)
 

@@ -135,7 +135,7 @@ class Supervised:
             return len(examples[i].ids) - 1 if whole else len(examples[i].response)
 
         tokens = sum(learned(i) for tree in trees for i in tree)
-        rate = self.settings.learning_rate * _warmup_then_linear(progress, self.settings.warmup_share)
+        rate = self.settings.learning_rate * warmup_then_linear(progress, self.settings.warmup_share)
         self.scorer.model.train()
         self.optimizer.zero_grad()
         total = 0.0
@@ -191,7 +191,7 @@ class Budget:
         return share
 
 
-def _warmup_then_linear(progress: float, warmup: float) -> float:
+def warmup_then_linear(progress: float, warmup: float) -> float:
     if progress < warmup:
         return (progress + 0.1 * warmup) / (1.1 * warmup)
     return max(0.0, (1.0 - progress) / (1.0 - warmup))

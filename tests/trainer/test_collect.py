@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from creditlib.rewards.judge import Judge
 from creditlib.trainer.collect import Collected, Collector
 from creditlib.trainer.metrics import Stopwatch
 from creditlib.trainer.processes import Processes
@@ -78,7 +79,7 @@ def number(prompt: Prompt) -> int:
 def collect(task: Any, step: int = 1, engine: Any = None, **settings: Any) -> Collected:
     run = world.config(trainer__dynamic_sampling=True, **settings)
     stream = PromptStream(task.prompts("train"), 0)
-    collector = Collector(engine or world.Scripted(), task, stream, run.trainer, Processes())
+    collector = Collector(engine or world.Scripted(), Judge(task, {}), stream, run.trainer, Processes())
     return collector.collect(step, Stopwatch())
 
 

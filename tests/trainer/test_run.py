@@ -20,10 +20,11 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from creditlib.compose import compose_one
-from creditlib.config import EvaluateConfig, ExportConfig, ModelConfig, parse_section
+from creditlib.config import EvalConfig, EvaluateConfig, ExportConfig, ModelConfig, parse_section
 from creditlib.evaluate import evaluate
 from creditlib.export import export
 from creditlib.policy.load import Policy, load_policy
+from creditlib.rewards.judge import Judge
 from creditlib.train import train
 from creditlib.trainer.evaluation import (
     Answer,
@@ -109,6 +110,10 @@ def test_other_threads_leave_signals_alone() -> None:
 # --------------------------------------------------------------------------- evaluation
 
 
+def evaluator_of(task: Any, engine: Any, config: EvalConfig) -> Evaluator:
+    return Evaluator(task, Judge(task, {}), engine, config)
+
+
 def answer(prompt: str, reward: float, split: str = "a", mode: str = "greedy") -> Answer:
     return Answer(split, mode, prompt, {"r": reward}, 4.0, ("w5 w6", "w7"))
 
@@ -156,7 +161,7 @@ def test_answers_survive_the_disk_as_json(tmp_path: Path) -> None:
 def test_the_same_questions_and_streams_each_time() -> None:
     policy = world.policy(dtype=torch.float32)
     run = world.config(eval={"limit": 3, "samples": 2})
-    evaluator = Evaluator(world.Words(), world.engine(policy), run.eval)
+    evaluator = evaluator_of(world.Words(), world.engine(policy), run.eval)
     first, second = evaluator.run(), evaluator.run()
     assert repr(first) == repr(second)  # NaN is not equal to itself
     task = world.Words()
@@ -171,7 +176,7 @@ def test_the_same_questions_and_streams_each_time() -> None:
         if applying:
             assert answer.rewards["even"] == pytest.approx(sum(applying) / len(applying), rel=1e-6)
     assert len(first) == 6 and {a.mode for a in first} == {"sampled", "greedy"}
-    other_seed = Evaluator(world.Words(), world.engine(policy, seed=9), run.eval)
+    other_seed = evaluator_of(world.Words(), world.engine(policy, seed=9), run.eval)
     assert [a.prompt for a in other_seed.run()] == [a.prompt for a in first]
 
 
@@ -182,10 +187,10 @@ def test_evaluation_refuses_what_it_cannot_do() -> None:
 
     engine = world.Scripted()
     with pytest.raises(CreditlibError, match="no split 'test', only"):
-        Evaluator(world.Words(), engine, world.config(eval={"splits": ["test"]}).eval)
+        evaluator_of(world.Words(), engine, world.config(eval={"splits": ["test"]}).eval)
     with pytest.raises(CreditlibError, match="two prompts have the same id"):
-        Evaluator(Twins(), engine, world.config().eval)
-    assert not Evaluator(world.Words(), engine, world.config(eval={"limit": 0}).eval).enabled
+        evaluator_of(Twins(), engine, world.config().eval)
+    assert not evaluator_of(world.Words(), engine, world.config(eval={"limit": 0}).eval).enabled
 
 
 def test_the_summary_compares_the_end_with_the_beginning(tmp_path: Path) -> None:

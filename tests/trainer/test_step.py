@@ -11,6 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from creditlib.rewards.judge import Judge
 from creditlib.trainer.batch import credit_metrics, whitening_over_processes
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.progress import Display, _reasons
@@ -145,7 +146,7 @@ def test_a_batch_without_any_reward_changes_nothing() -> None:
     trainer = world.trainer(world.config(loss__kl_coef=0.1), world.policy())
     trainer.step(1)  # momentum is there
     before = weights(trainer)
-    trainer.collector._verifier = Unscored()
+    trainer.collector._judge = Judge(Unscored(), {})
     metrics = trainer.step(2)
     assert torch.equal(weights(trainer), before)
     assert metrics["updates"] == 0 and metrics["skipped"] == 0 and metrics["response/unscored"] == 1

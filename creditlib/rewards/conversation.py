@@ -1,0 +1,119 @@
+"""A response as a reward model reads it: in its own chat template, the sampled tokens as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from creditlib.policy.reward_scorer import Text
+from creditlib.types import Prompt, Rollout
+
+_MARK = "creditlib-response"  # stands for a response while a template is taken apart
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The text, and for each sampled token its place in `text.rest`, or -1 where it has none."""
+
+    text: Text
+    places: tuple[int, ...]
+
+
+class _Frame(NamedTuple):
+    before: str
+    after: str
+    before_ids: tuple[int, ...]
+    after_ids: tuple[int, ...]
+
+
+class ConversationReader:
+    """Puts responses into a reward model's conversations.
+
+    With a chat template, a response stands where the template puts an assistant's message. Without one, or
+    for a prompt that is plain text, it follows the prompt's tokens and ends with the tokenizer's end token.
+
+    Args:
+        tokenizer: the reward model's.
+        shared: whether the policy has the same vocabulary. If not, texts are tokenised anew, and no token has
+            a place.
+    """
+
+    def __init__(self, tokenizer: Any, *, shared: bool) -> None:
+        self._tokenizer, self._shared = tokenizer, shared
+
+    def read(self, rollout: Rollout) -> list[Reading]:
+        """Every response of a rollout."""
+        frames = [self._frame(prompt) for prompt in rollout.prompts]
+        found = []
+        for row, (group, length) in enumerate(
+            zip(rollout.group_B.tolist(), rollout.lengths_B.tolist(), strict=True)
+        ):
+            # The stop token is left to the ending that the reward model knows.
+            said = tuple(rollout.ids_BT[row, : length - (rollout.finish[row] == "stop")].tolist())
+            frame, prompt = frames[group], rollout.prompts[group]
+            if frame is None:
+                text, places = self._plain(prompt, rollout.prompt_ids[group], said, rollout.texts[row])
+            else:
+                text, places = self._in_turn(prompt, frame, said, rollout.texts[row])
+            found.append(Reading(text, (*places, *[-1] * (length - len(places)))))
+        return found
+
+    def read_text(self, prompt: Prompt, text: str) -> Text:
+        """A response that nobody sampled, as text."""
+        frame = self._frame(prompt)
+        if frame is None:
+            return self._plain(prompt, (), (), text)[0]
+        return self._in_turn(prompt, frame, (), text)[0]
+
+    def _in_turn(
+        self, prompt: Prompt, frame: _Frame, said: tuple[int, ...], text: str
+    ) -> tuple[Text, Sequence[int]]:
+        whole = self._render(prompt, text)
+        if self._shared and whole == frame.before + text + frame.after:
+            return Text(frame.before_ids, (*said, *frame.after_ids) or self._end()), range(len(said))
+        # The template edits the message: it strips spaces, or leaves thoughts out.
+        before, ids = (frame.before, frame.before_ids) if whole.startswith(frame.before) else ("", ())
+        rest = self._ids(whole[len(before) :])
+        return Text(ids, rest or self._end()), _matched(said, rest) if self._shared else ()
+
+    def _plain(
+        self, prompt: Prompt, prompt_ids: tuple[int, ...], said: tuple[int, ...], text: str
+    ) -> tuple[Text, Sequence[int]]:
+        if self._shared:
+            return Text(prompt_ids, (*said, *self._end())), range(len(said))
+        asked = prompt.text
+        if asked is None:
+            asked = "".join(f"{message['content']}\n\n" for message in prompt.messages or ())
+        return Text(tuple(self._tokenizer(asked)["input_ids"]), (*self._ids(text), *self._end())), ()
+
+    def _frame(self, prompt: Prompt) -> _Frame | None:
+        """What the template writes before and after a response; None where there are no turns."""
+        if prompt.messages is None or not self._tokenizer.chat_template:
+            return None
+        before, _, after = self._render(prompt, _MARK).rpartition(_MARK)
+        return _Frame(before, after, self._ids(before), self._ids(after))
+
+    def _render(self, prompt: Prompt, text: str) -> str:
+        messages = [
+            *(dict(message) for message in prompt.messages or ()),
+            {"role": "assistant", "content": text},
+        ]
+        return str(self._tokenizer.apply_chat_template(messages, tokenize=False))
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _end(self) -> tuple[int, ...]:
+        """The token that ends a text, since one must be read."""
+        end = self._tokenizer.eos_token_id
+        return (end if end is not None else 0,)
+
+
+def _matched(said: Sequence[int], rest: Sequence[int]) -> list[int]:
+    """Places of the tokens of `said` in `rest`, in order, each token to an equal one."""
+    places = [-1] * len(said)
+    for a, b, size in SequenceMatcher(None, said, rest, autojunk=False).get_matching_blocks():
+        places[a : a + size] = range(b, b + size)
+    return places

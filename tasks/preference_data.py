@@ -1,0 +1,297 @@
+"""Prompts and preference pairs from files and `datasets` ids, in the formats that people publish them in.
+
+A source is the name of a file (.jsonl, .json, .parquet; .gz on top of the first two) or ``owner/name:split``
+of the Hugging Face hub. Pairs are rows of any of these forms::
+
+    {"prompt": text or messages, "chosen": text or messages, "rejected": ...}
+    {"chosen": messages, "rejected": messages}          the messages before the last are the prompt
+    {"chosen": "\\n\\nHuman: ... \\n\\nAssistant: ...", "rejected": ...}                    HH-RLHF
+    {"instruction": text, "output_1": text, "output_2": text, "preference": 1 or 2}         AlpacaEval
+    {"input": text, "output_1": text, "output_2": text, "label": 1 or 2}                    LLMBar
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creditlib.types import CreditlibError, Message, MissingDataError
+
+Messages = tuple[Message, ...]
+Row = Mapping[str, Any]
+
+_HUB = re.compile(r"[\w.-]+/[\w.-]+:[\w\[\]:%+-]+$")
+_TURN = re.compile(r"\n\n(Human|Assistant):")
+_ROLES = {"Human": "user", "Assistant": "assistant"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two answers to a prompt, of which people preferred one."""
+
+    messages: Messages
+    chosen: str
+    rejected: str
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of one or more sources, split by prompt.
+
+    Attributes:
+        train: to learn from.
+        held_out: whose prompts are not among those of `train`.
+        dropped: why rows gave no pair -> how many.
+    """
+
+    train: Sequence[Pair]
+    held_out: Sequence[Pair]
+    dropped: Mapping[str, int]
+
+
+class PreferencePairs:
+    """Where preference pairs come from, and how they are split.
+
+    Args:
+        sources: files or hub ids to learn from.
+        held_out: files or hub ids to measure on; none: a share of the prompts of `sources`.
+        share: that share.
+        data: folder that names of files are relative to.
+        max_chars: longest answer; pairs with a longer one are left out.
+        limit: so many training pairs at most; None: all.
+
+    Raises:
+        MissingDataError: a source that is not there or cannot be read, or that has no pairs.
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: tuple[str, ...],
+        held_out: tuple[str, ...] = (),
+        share: float = 0.2,
+        data: str | None = None,
+        max_chars: int = 4000,
+        limit: int | None = None,
+    ) -> None:
+        if not sources:
+            raise MissingDataError(
+                "data.sources is empty: name files or hub ids (owner/name:split) with pairs"
+            )
+        if not held_out and not 0 < share < 1:
+            raise CreditlibError(f"data.share={share}: expected a share between 0 and 1 to hold out")
+        self._sources, self._held_out, self._share = tuple(sources), tuple(held_out), share
+        self._data, self._max_chars, self._limit = data, max_chars, limit
+
+    def load(self) -> Pairs:
+        """Read all sources."""
+        dropped: Counter[str] = Counter()
+        train = self._read(self._sources, dropped)
+        if self._held_out:
+            held_out = self._read(self._held_out, dropped)
+            asked = {_asked(pair.messages) for pair in held_out}
+            overlapping = [pair for pair in train if _asked(pair.messages) in asked]
+            dropped["its prompt is held out"] += len(overlapping)
+            train = [pair for pair in train if _asked(pair.messages) not in asked]
+        else:
+            train, held_out = split_by_prompt(train, self._share)
+        for name, pairs in (("training", train), ("held-out", held_out)):
+            if not pairs:
+                reasons = (
+                    "; ".join(f"{count} rows: {why}" for why, count in dropped.most_common()) or "no rows"
+                )
+                raise MissingDataError(
+                    f"there are no {name} pairs in {', '.join(self._sources + self._held_out)}: {reasons}"
+                )
+        if self._limit is not None:
+            train = train[: self._limit]
+        return Pairs(train, held_out, dict(dropped))
+
+    def _read(self, sources: Sequence[str], dropped: Counter[str]) -> list[Pair]:
+        found: list[Pair] = []
+        for source in sources:
+            for row in read_rows(source, self._data):
+                pair = "no JSON object" if row is None else as_pair(row)
+                if isinstance(pair, Pair) and max(len(pair.chosen), len(pair.rejected)) > self._max_chars:
+                    pair = f"an answer of more than {self._max_chars} characters"
+                if isinstance(pair, Pair):
+                    found.append(pair)
+                else:
+                    dropped[pair] += 1
+        return found
+
+
+def split_by_prompt(pairs: Sequence[Pair], share: float) -> tuple[list[Pair], list[Pair]]:
+    """Training pairs and `share` held out, so that no prompt is on both sides. The same split each time."""
+    import random
+
+    asked = sorted({_asked(pair.messages) for pair in pairs})
+    random.Random("preference pairs").shuffle(asked)
+    held = set(asked[: max(1, round(share * len(asked)))]) if len(asked) > 1 else set()
+    return (
+        [pair for pair in pairs if _asked(pair.messages) not in held],
+        [pair for pair in pairs if _asked(pair.messages) in held],
+    )
+
+
+def as_pair(row: Row) -> Pair | str:
+    """The pair that a row is, or why it is none."""
+    try:
+        found = _compared(row) if "output_1" in row else _chosen(row)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        return f"fields that are missing or of another form ({type(error).__name__}: {error})"
+    if isinstance(found, str):
+        return found
+    if found.chosen.strip() == found.rejected.strip():
+        return "both answers are the same"
+    return found
+
+
+def _compared(row: Row) -> Pair | str:
+    """AlpacaEval's and LLMBar's form."""
+    verdict = row["preference"] if "preference" in row else row["label"]
+    if verdict not in (1, 2):
+        return "a tie, or no verdict"
+    asked = _text(row["instruction"] if "instruction" in row else row["input"])
+    answers = _text(row["output_1"]), _text(row["output_2"])
+    chosen, rejected = answers if verdict == 1 else answers[::-1]
+    return Pair(({"role": "user", "content": asked},), chosen, rejected)
+
+
+def _chosen(row: Row) -> Pair | str:
+    both = [_turns(row[side]) for side in ("chosen", "rejected")]
+    if row.get("prompt") is not None:
+        messages = as_messages(row["prompt"])
+        answers = [turns[-1]["content"] for turns in both]
+    else:
+        if min(map(len, both)) < 2:
+            raise ValueError("no prompt")
+        messages = both[0][:-1]
+        if _asked(messages) != _asked(both[1][:-1]):
+            return "the two answers follow other conversations"
+        answers = [turns[-1]["content"] for turns in both]
+    return Pair(messages, answers[0], answers[1])
+
+
+def _turns(said: Any) -> Messages:
+    """Messages, a conversation in HH-RLHF's form, or an answer alone."""
+    if not isinstance(said, str):
+        return as_messages(said)
+    parts = _TURN.split(said)
+    if len(parts) == 1:
+        return ({"role": "assistant", "content": said},)
+    return tuple(
+        {"role": _ROLES[who], "content": text.strip()}
+        for who, text in zip(parts[1::2], parts[2::2], strict=True)
+    )
+
+
+def as_messages(asked: Any) -> Messages:
+    """A text or a list of messages as messages.
+
+    Raises:
+        TypeError, ValueError, KeyError: it is neither.
+    """
+    if isinstance(asked, str):
+        return ({"role": "user", "content": asked},)
+    if not asked:
+        raise ValueError("no messages")
+    return tuple({"role": _text(message["role"]), "content": _text(message["content"])} for message in asked)
+
+
+def as_prompt(row: Row) -> Messages:
+    """The conversation that a row asks to be continued: under ``prompt``, ``messages``, ``instruction`` (with
+    ``input``), ``question``, ``turns`` (the first of them), or what stands before a chosen answer.
+
+    Raises:
+        TypeError, ValueError, KeyError, IndexError: none of these.
+    """
+    if "prompt" in row:
+        return as_messages(row["prompt"])
+    if "messages" in row:
+        messages = as_messages(row["messages"])
+        return messages[:-1] if messages[-1]["role"] == "assistant" else messages
+    if "instruction" in row:
+        more = row.get("input")
+        return as_messages(row["instruction"] + (f"\n\n{more}" if more else ""))
+    if "turns" in row:
+        first = row["turns"][0]
+        return as_messages(first if isinstance(first, str) else first["content"])
+    if "chosen" in row:
+        return _turns(row["chosen"])[:-1]
+    return as_messages(row["question"])
+
+
+def read_rows(source: str, data: str | None = None) -> Iterator[Row | None]:
+    """The rows of a file or hub data set; None for a line that is no JSON object.
+
+    Raises:
+        MissingDataError: it is not there or cannot be read.
+    """
+    path = Path(data or ".", source).expanduser()
+    if path.is_file():
+        yield from _read_file(path)
+    elif _HUB.match(source) and not source.endswith((".json", ".jsonl")):
+        yield from _read_hub(source)
+    else:
+        raise MissingDataError(
+            f"{path} is not there. A source is a file (.jsonl, .json, .gz of these, .parquet) or the id and "
+            "split of a data set on the hub, owner/name:split"
+        )
+
+
+def _read_file(path: Path) -> Iterator[Row | None]:
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            yield from pq.read_table(path).to_pylist()
+            return
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", errors="replace") as file:
+            if path.name.removesuffix(".gz").endswith(".json"):
+                rows = json.load(file)
+                if not isinstance(rows, list):
+                    raise MissingDataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
+                yield from (row if isinstance(row, dict) else None for row in rows)
+                return
+            for line in file:
+                if line.strip():
+                    yield _object(line)
+    except (OSError, ValueError, EOFError) as error:
+        raise MissingDataError(f"{path} cannot be read: {error}") from error
+
+
+def _object(line: str) -> Row | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _read_hub(source: str) -> Iterator[Row]:
+    from datasets import load_dataset
+
+    name, _, split = source.partition(":")
+    try:
+        rows = load_dataset(name, split=split)
+    except Exception as error:  # the hub's client raises all sorts
+        raise MissingDataError(f"cannot load {name}, split {split}, from the hub: {error}") from error
+    yield from rows
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, found {type(value).__name__}")
+    return value
+
+
+def _asked(messages: Messages) -> str:
+    return json.dumps([[message["role"], message["content"]] for message in messages])
