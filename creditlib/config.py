@@ -287,6 +287,12 @@ class RewardModelRun(Section):
     log: LogConfig = LogConfig()
     run: RunFolder
 
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if "_target_" not in self.pairs:
+            raise ValueError("pairs needs _target_, the import path of its class (see configs/pairs/)")
+        return self
+
     @staticmethod
     def parse(config: Mapping[str, Any]) -> RewardModelRun:
         return parse_section(RewardModelRun, config)

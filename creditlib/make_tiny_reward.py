@@ -43,7 +43,7 @@ class MakeTinyRewardConfig(Section):
     reward: PairSettings
     verdict: str  # the reward that says which answers are right
     samples: Count  # answers a question
-    pairs: Count  # most pairs a question
+    pairs_per_question: Count  # at most
     held_out: str  # split of the task to measure on
     log: LogConfig = LogConfig()
     run: RunFolder
@@ -70,7 +70,7 @@ def make(config: MakeTinyRewardConfig) -> None:
     summary = reward_model(
         RewardModelRun(
             seed=config.seed,
-            pairs={},
+            pairs={"_target_": f"{__name__}.AnswerPairs"},
             model=config.model,
             reward=config.reward,
             log=config.log,
@@ -87,7 +87,7 @@ def make(config: MakeTinyRewardConfig) -> None:
 
 
 def answer_pairs(config: MakeTinyRewardConfig) -> AnswerPairs:
-    """A right and a wrong answer to each question that has both, at most `config.pairs` times."""
+    """Pairs of a right and a wrong answer to each question that has both."""
     from creditlib import assemble
     from creditlib.parts import build_task
     from creditlib.rewards.table import build_table
@@ -110,7 +110,9 @@ def answer_pairs(config: MakeTinyRewardConfig) -> AnswerPairs:
                 for group, text, score in zip(rollout.group_B.tolist(), rollout.texts, scores, strict=True):
                     answers[group][int(score == 1.0)].add(text)
                 for prompt, (wrong, right) in zip(some, answers, strict=True):
-                    pairs += _pairs(prompt, sorted(right), sorted(wrong), config.pairs, generator)
+                    pairs += _pairs(
+                        prompt, sorted(right), sorted(wrong), config.pairs_per_question, generator
+                    )
                 print(
                     f"{split}: {start + len(some)} of {len(prompts)} questions, {len(pairs)} pairs",
                     flush=True,

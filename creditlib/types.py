@@ -201,7 +201,8 @@ class TokenCredit:
     advantages_BT: Tensor
     bonus_BT: Tensor | None = None  # only methods that add (RED, P2T)
     mean_one: bool = True  # does the method promise weights of mean one over the valid tokens
-    relevance_BKT: Tensor | None = None  # what the weights were made of, for a person; NaN = not computed
+    relevance_BKT: Tensor | None = None  # what the credit was made of, for a person; NaN = not computed
+    measure_K: tuple[str, ...] = ()  # what each reward's relevance is, as in "distance"
     notes_BK: Mapping[str, Tensor] = field(
         default_factory=dict
     )  # name -> a number for each response and reward
@@ -216,6 +217,7 @@ class TokenCredit:
         bonus_BT: Tensor | None = None,
         mean_one: bool = True,
         relevance_BKT: Tensor | None = None,
+        measure_K: tuple[str, ...] = (),
         notes_BK: Mapping[str, Tensor] | None = None,
         diagnostics: Mapping[str, float] | None = None,
     ) -> TokenCredit:
@@ -235,6 +237,7 @@ class TokenCredit:
             bonus_BT,
             mean_one,
             relevance_BKT,
+            measure_K,
             notes_BK or {},
             diagnostics or {},
         )

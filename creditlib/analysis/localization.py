@@ -25,7 +25,7 @@ LEAST = 5  # cases that a number must rest on
 TOP = (0.05, 0.1, 0.2)
 ROUNDING = 1e-6  # the highest score comes from a float32
 
-_DISTANCE = "distance/"
+_RELEVANCE = "relevance/"
 _OUTCOMES: dict[Outcome, tuple[bool | None, ...]] = {
     "satisfied": (True,),
     "violated": (False,),
@@ -115,7 +115,9 @@ def read_cases(tokens: pa.Table, responses: Iterable[Mapping[str, Any]]) -> list
     cases = []
     for key, columns, said in logged_responses(tokens, responses):
         for name, reward in said["rewards"].items():
-            distance_T = columns[_DISTANCE + name].astype(np.float64)
+            distance_T = columns[_RELEVANCE + name].astype(np.float64)
+            if reward.get("measure") != "distance":
+                continue  # shares are of what is never negative
             if reward["score"] is None or not distance_T.sum() > 0:  # NaN is not either
                 continue
             read_T = columns[f"read/{name}"]

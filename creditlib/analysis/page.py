@@ -158,7 +158,7 @@ def _row(row: object) -> dict[str, Any]:
 def _response(response: Response) -> dict[str, Any]:
     numbers = [response.logp_T, response.advantage_T]
     for own in response.rewards:
-        numbers += [own.distance_T, own.weight_T, own.advantage_T]
+        numbers += [own.relevance_T, own.weight_T, own.advantage_T]
     pairs = enumerate(zip(response.tokens, response.pieces, strict=True))
     return {
         "group": response.group,
@@ -182,6 +182,8 @@ def _response(response: Response) -> dict[str, Any]:
                 "advantage": own.advantage,
                 "reason": own.reason,
                 "information": own.information,
+                "measure": own.measure,
+                "temperature": own.temperature,
                 "flags": own.flags,
                 "read": None if own.read_T is None else _ranges(own.read_T),
             }

@@ -33,7 +33,9 @@ class RewardCredit:
     reason: str
     information: str | None  # what a replay tells of it; None: nothing
     flags: tuple[str, ...]
-    distance_T: Array  # NaN where it was not computed
+    measure: str  # what the relevance is: a distance, a direction; empty: nothing was computed
+    relevance_T: Array  # NaN where it was not computed
+    temperature: float | None  # that the allocation took, where there is one
     weight_T: Array
     advantage_T: Array
     read_T: NDArray[np.bool_] | None  # which tokens the verifier read; None where it did not say
@@ -123,7 +125,7 @@ def _columns(lines: Sequence[Mapping[str, Any]]) -> set[str]:
     rewards = {name for line in lines for name in line["rewards"]}
     plain = {"step", "prompt", "response", "position", "token", "end", "logp", "advantage", "part"}
     return plain | {
-        f"{kind}/{name}" for kind in ("distance", "weight", "advantage", "read") for name in rewards
+        f"{kind}/{name}" for kind in ("relevance", "weight", "advantage", "read") for name in rewards
     }
 
 
@@ -153,7 +155,9 @@ def _response(ledger: RunLedger, key: Key, rows: Mapping[str, Any], said: Mappin
                 reason=own["reason"],
                 information=own.get("information"),  # an older ledger has none
                 flags=tuple(own["flags"]),
-                distance_T=rows[f"distance/{name}"],
+                measure=own.get("measure", ""),
+                relevance_T=rows[f"relevance/{name}"],
+                temperature=own.get("temperature"),
                 weight_T=rows[f"weight/{name}"],
                 advantage_T=rows[f"advantage/{name}"],
                 read_T=None if read[0] is None else read.astype(bool),

@@ -94,6 +94,7 @@ class Datc:
             weights_BKT,
             mask_BT,
             relevance_BKT=relevance_BKT,
+            measure_K=("direction",) * len(table.names),
             diagnostics=diagnostics,
             notes_BK={"temperature": tau_BK},
         )

@@ -100,6 +100,7 @@ class P2t:
             bonus_BT=bonus_BT,
             mean_one=weight == 1.0,
             relevance_BKT=relevance_BKT,
+            measure_K=("attribution",) * len(table.names),
             diagnostics=diagnostics,
         )
 

@@ -77,5 +77,6 @@ class Red:
             mask_BT,
             bonus_BT=bonus_BT,
             relevance_BKT=relevance_BKT,
+            measure_K=("change",) * len(table.names),
             diagnostics=diagnostics,
         )

@@ -90,6 +90,7 @@ class Routed:
         weights_BKT = advantages.by_reward_BK.new_ones(shape)
         relevance_BKT = advantages.by_reward_BK.new_full(shape, torch.nan)
         bonus_BT: Tensor | None = None
+        measure_K = [""] * len(table.names)
         notes_BK: dict[str, Tensor] = {}
         diagnostics: dict[str, float] = {}
         mean_one = True
@@ -99,6 +100,8 @@ class Routed:
             weights_BKT[:, columns] = credit.weights_BKT.to(weights_BKT)
             if credit.relevance_BKT is not None:
                 relevance_BKT[:, columns] = credit.relevance_BKT.to(relevance_BKT)
+                for k, measure in zip(columns, credit.measure_K, strict=True):
+                    measure_K[k] = measure
             if credit.bonus_BT is not None:
                 bonus_BT = credit.bonus_BT if bonus_BT is None else bonus_BT + credit.bonus_BT
             for name, own_BK in credit.notes_BK.items():
@@ -113,6 +116,7 @@ class Routed:
             bonus_BT=bonus_BT,
             mean_one=mean_one,
             relevance_BKT=relevance_BKT,
+            measure_K=tuple(measure_K),
             notes_BK=notes_BK,
             diagnostics=diagnostics,
         )

@@ -164,7 +164,7 @@ def token_schema(names: Sequence[str]) -> pa.Schema:
         ("part", pa.string()),
     ]
     for name in names:
-        fields += [(f"{kind}/{name}", pa.float32()) for kind in ("distance", "weight", "advantage")]
+        fields += [(f"{kind}/{name}", pa.float32()) for kind in ("relevance", "weight", "advantage")]
         fields.append((f"read/{name}", pa.bool_()))
     return pa.schema(fields)
 
@@ -206,9 +206,9 @@ class _Step:
             weights_T = _floats(self.credit.weights_BKT[row, k])[mask_T]
             read = self.table.checks[row][k].spans
             if relevance_BKT is None:
-                columns[f"distance/{name}"] = np.full(len(ids), np.nan, np.float32)
+                columns[f"relevance/{name}"] = np.full(len(ids), np.nan, np.float32)
             else:
-                columns[f"distance/{name}"] = _floats(relevance_BKT[row, k])[mask_T]
+                columns[f"relevance/{name}"] = _floats(relevance_BKT[row, k])[mask_T]
             columns[f"weight/{name}"] = weights_T
             columns[f"advantage/{name}"] = self.advantages.by_reward_BK[row, k].item() * weights_T
             columns[f"read/{name}"] = tokens_in(offsets, read, len(text)) if read else [None] * len(ids)
@@ -232,6 +232,8 @@ class _Step:
                 "information": information.get(name),
                 "flags": list(check.flags),
                 "spans": [list(span) for span in check.spans],
+                "measure": self.credit.measure_K[k] if self.credit.measure_K else "",
+                **{note: own_BK[row, k].item() for note, own_BK in self.credit.notes_BK.items()},
             }
         return {
             **self._key(row),

@@ -217,7 +217,7 @@ def response(
             if end > start and ((part == "tag") == (k == 0))
         ]
         columns |= {
-            f"distance/{name}": (np.full(length, np.nan) if even else distance).tolist(),
+            f"relevance/{name}": (np.full(length, np.nan) if even else distance).tolist(),
             f"weight/{name}": weight.tolist(),
             f"advantage/{name}": (advantage * weight).tolist(),
             f"read/{name}": [((part == "tag") == (k == 0)) if spans else None for part in parts],
@@ -232,6 +232,7 @@ def response(
             "information": f"what is known of {name}",
             "flags": [],
             "spans": spans,
+            "measure": "" if even else "distance",
         }
     columns |= {"advantage": total.tolist(), "part": parts}
     line = {

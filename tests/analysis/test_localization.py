@@ -169,16 +169,16 @@ def ledger() -> tuple[pa.Table, list[dict[str, Any]]]:
             "response": pa.array([0, 0, 1, 0, 0, 0], pa.int32()),
             "position": pa.array([0, 1, 0, 0, 1, 0], pa.int32()),
             "part": ["tag", "", "tag", "column", "tag", ""],
-            "distance/a": pa.array([0.5, 0.25, nan, 0.0, 0.0, 1.0], pa.float32()),
+            "relevance/a": pa.array([0.5, 0.25, nan, 0.0, 0.0, 1.0], pa.float32()),
             "read/a": [True, False, True, True, True, True],
-            "distance/b": pa.array([0.5, nan, 0.75, 1.0, 0.25, 1.0], pa.float32()),
+            "relevance/b": pa.array([0.5, nan, 0.75, 1.0, 0.25, 1.0], pa.float32()),
             "read/b": [None, None, None, True, False, True],
         }
     )
 
     def line(key: tuple[int, str, int], **rewards: tuple[str, float | None, float | None]) -> dict[str, Any]:
         named = {
-            name: {"kind": kind, "score": score, "best": best}
+            name: {"kind": kind, "score": score, "best": best, "measure": "distance"}
             for name, (kind, score, best) in rewards.items()
         }
         return {"step": key[0], "prompt": key[1], "response": key[2], "rewards": named}

@@ -199,7 +199,7 @@ def test_a_token_tells_its_numbers(opened: Open, page_file: Path, runs: Path) ->
     for name, value in {
         "token": f"5 of {len(rows)}",
         "logp": f"{row.logp:.3f}",
-        "distance": f"{row['distance/execution']:.4f}",
+        "distance": f"{row['relevance/execution']:.4f}",
         "weight": f"{row['weight/execution']:.3f}",
         "advantage": f"{row['advantage/execution']:+.3f}",
         "all rewards": f"{row.advantage:+.3f}",

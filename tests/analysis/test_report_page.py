@@ -169,7 +169,7 @@ def test_the_page_holds_the_ledgers_numbers(tmp_path: Path) -> None:
         numbers = np.frombuffer(base64.b64decode(response["numbers"]), "<f4").reshape(-1, len(rows))
         columns = ["logp", "advantage"]
         for name in fake.REWARDS:
-            columns += [f"distance/{name}", f"weight/{name}", f"advantage/{name}"]
+            columns += [f"relevance/{name}", f"weight/{name}", f"advantage/{name}"]
         assert np.array_equal(numbers, rows[columns].to_numpy().T.astype(np.float32), equal_nan=True)
         pieces = [response["tokens"].get(str(t), piece) for t, piece in enumerate(response["pieces"])]
         assert pieces == rows.token.tolist()

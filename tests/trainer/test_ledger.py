@@ -101,7 +101,13 @@ def values(rollout: Rollout) -> dict[str, Any]:
     weights_BKT = torch.rand(4, 2, mask_BT.shape[1]) * mask_BT[:, None]
     distances_BKT = torch.rand(weights_BKT.shape).masked_fill(~mask_BT[:, None], nan)
     distances_BKT[2] = nan
-    credit = TokenCredit.combine(advantages, weights_BKT, mask_BT, relevance_BKT=distances_BKT)
+    credit = TokenCredit.combine(
+        advantages,
+        weights_BKT,
+        mask_BT,
+        relevance_BKT=distances_BKT,
+        measure_K=("distance",) * weights_BKT.shape[1],
+    )
     return {
         "rollout": rollout,
         "table": table,
@@ -216,7 +222,7 @@ def test_a_row_for_each_token(tmp_path: Path, ledger: Ledger, values: dict[str, 
                 earned = values["advantages"].by_reward_BK[b, k].item() * weight
                 assert row[f"advantage/{name}"] == pytest.approx(earned, abs=1e-6)
                 distance = credit.relevance_BKT[b, k, t].item()
-                assert row[f"distance/{name}"] == pytest.approx(distance, abs=1e-7, nan_ok=True)
+                assert row[f"relevance/{name}"] == pytest.approx(distance, abs=1e-7, nan_ok=True)
     assert i == len(rows)
 
 
@@ -236,7 +242,7 @@ def test_characters_parts_and_what_was_read(tmp_path: Path, ledger: Ledger, valu
         assert row["read/execution"] is None, "the check has no spans"
     (one,) = [row for row in rows if (row["prompt"], row["response"]) == ("p0", 1)]
     assert (one["start"], one["end"], one["part"]) == (0, 0, "")
-    assert math.isnan(one["distance/format"]) and one["weight/format"] > 0
+    assert math.isnan(one["relevance/format"]) and one["weight/format"] > 0
     last = [row for row in rows if (row["prompt"], row["response"]) == ("p1", 1)]
     assert [(row["start"], row["end"], row["token"]) for row in last] == [(0, 1, "a"), (1, 2, "\ufffd")]
 
@@ -261,6 +267,7 @@ def test_a_line_for_each_response(tmp_path: Path, ledger: Ledger, values: dict[s
                 "information": None,
                 "flags": [],
                 "spans": [[0, 5, "tag"], [6, 12, "tag"]],
+                "measure": "distance",
             },
             "execution": {
                 "kind": "c1",
@@ -271,6 +278,7 @@ def test_a_line_for_each_response(tmp_path: Path, ledger: Ledger, values: dict[s
                 "information": "p1: wrong \u2028 \ud800",
                 "flags": [],
                 "spans": [],
+                "measure": "distance",
             },
         },
         "advantage": 0.75,
@@ -308,7 +316,7 @@ def test_log_probs_distances_and_parts_may_be_missing(
     table = pq.read_table(tmp_path / "tokens.parquet")
     assert set(table["logp"].to_pylist()) == {-11, -12, -13, -14}
     assert set(table["part"].to_pylist()) == {""}
-    assert np.isnan(table["distance/format"].to_numpy()).all()
+    assert np.isnan(table["relevance/format"].to_numpy()).all()
 
 
 def test_a_process_without_responses_writes_nothing(

@@ -23,12 +23,12 @@ function unpack(response) {
   };
   const logp = next();
   const advantage = next();
-  const rewards = response.rewards.map(() => ({ distance: next(), weight: next(), advantage: next() }));
+  const rewards = response.rewards.map(() => ({ relevance: next(), weight: next(), advantage: next() }));
   const largest = Math.max(...response.rewards.map((reward) => Math.abs(reward.advantage)));
   const even = largest > 0 && rewards.every((reward, k) => response.rewards[k].advantage === 0 || reward.weight.every((weight) => weight === 1));
   // The rewards share a scale, so that they can be compared; their sum has its own.
   const full = (k) => FULL * (k === ALL ? Math.max(largest, Math.abs(response.advantage)) : largest);
-  const replayed = rewards.map((reward) => reward.distance.some((value) => !Number.isNaN(value)));
+  const replayed = rewards.map((reward) => reward.relevance.some((value) => !Number.isNaN(value)));
   return { logp, advantage, rewards, full, even, replayed };
 }
 
@@ -94,7 +94,8 @@ function applies(reward) {
 
 /** Satisfied, violated, or something between. */
 function verdict({ score, best }) {
-  if (score > (best ?? 1) - 1e-6) return "✓"; // scores are float32
+  if (best === null) return "·"; // a reward model's score has no best
+  if (score > best - 1e-6) return "✓"; // scores are float32
   return score <= 0 ? "✗" : "~";
 }
 
@@ -265,9 +266,12 @@ function showToken(t) {
     lines.push(entry("advantage", signed(advantage[t])), entry("uniform", signed(response.advantage)));
     response.rewards.forEach((reward, k) => applies(reward) && lines.push(entry(rewardName(reward), signed(rewards[k].advantage[t]))));
   } else {
-    const { distance, weight, advantage: share } = rewards[now.reward];
-    lines.push(entry("distance", number(distance[t], 4)), entry("weight", number(weight[t])), entry("advantage", signed(share[t])),
+    const { relevance, weight, advantage: share } = rewards[now.reward];
+    const { measure, temperature } = response.rewards[now.reward];
+    if (measure) lines.push(entry(measure, number(relevance[t], 4)));
+    lines.push(entry("weight", number(weight[t])), entry("advantage", signed(share[t])),
       entry("uniform", signed(response.rewards[now.reward].advantage)), entry("all rewards", signed(advantage[t])));
+    if (temperature !== null) lines.push(entry("temperature", number(temperature, 3)));
   }
   parts.readout.replaceChildren(...lines.filter(Boolean));
 }
