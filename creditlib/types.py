@@ -202,7 +202,7 @@ class TokenCredit:
     bonus_BT: Tensor | None = None  # only methods that add (RED, P2T)
     mean_one: bool = True  # does the method promise weights of mean one over the valid tokens
     relevance_BKT: Tensor | None = None  # what the credit was made of, for a person; NaN = not computed
-    measure_K: tuple[str, ...] = ()  # what each reward's relevance is, as in "distance"
+    measure_K: tuple[str, ...] = ()  # what each reward's relevance is, as in "distance"; () without one
     notes_BK: Mapping[str, Tensor] = field(
         default_factory=dict
     )  # name -> a number for each response and reward

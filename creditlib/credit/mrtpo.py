@@ -99,6 +99,7 @@ class Mrtpo:
             weights_BKT.to(device),
             mask_BT,
             relevance_BKT=relevance_BKT.to(device),
+            measure_K=("distance",) * len(names),
             diagnostics=measured | _shares(context, outcomes),
         )
 

@@ -100,8 +100,10 @@ class Routed:
             weights_BKT[:, columns] = credit.weights_BKT.to(weights_BKT)
             if credit.relevance_BKT is not None:
                 relevance_BKT[:, columns] = credit.relevance_BKT.to(relevance_BKT)
-                for k, measure in zip(columns, credit.measure_K, strict=True):
-                    measure_K[k] = measure
+            for k, measure in zip(
+                columns, credit.measure_K, strict=False
+            ):  # a strategy without one names none
+                measure_K[k] = measure
             if credit.bonus_BT is not None:
                 bonus_BT = credit.bonus_BT if bonus_BT is None else bonus_BT + credit.bonus_BT
             for name, own_BK in credit.notes_BK.items():

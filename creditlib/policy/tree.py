@@ -8,7 +8,7 @@ Three ways to run a causal transformer over it give the hidden states that each 
 
 * in one row, its attention block by block (`creditlib.policy.tree_attention`): the cheapest, on CPUs;
 * in one row with an ancestor mask (`pack`): wherever a model takes a mask, with gradient;
-* level by level with a KV cache (`run_levels`): without gradient, for the deep trees of replays (to come).
+* level by level with a KV cache (`run_levels`): without gradient, where attention block by block cannot run.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from creditlib.config import PairSettings
+from creditlib.policy.head import wide
 from creditlib.policy.modes import evaluating
 from creditlib.policy.reward_scorer import Text
-from creditlib.policy.tree import pad
+from creditlib.policy.trunk import Trunk
 from creditlib.rewards.conversation import ConversationReader
 from creditlib.trainer.metrics import mean_interval
 from creditlib.trainer.optimizer import Optimizer
@@ -82,9 +83,9 @@ class PairTrainer:
     """
 
     def __init__(self, model: Any, settings: PairSettings) -> None:
-        base = model.get_base_model() if hasattr(model, "peft_config") else model
         self.model, self.settings = model, settings
-        self._backbone, self._head = getattr(base, base.base_model_prefix), base.score
+        self._trunk = Trunk(model)
+        self._head = self._trunk.base.score
         self.optimizer = Optimizer(
             model, betas=BETAS, weight_decay=settings.weight_decay, max_grad_norm=settings.max_grad_norm
         )
@@ -102,8 +103,8 @@ class PairTrainer:
         self.optimizer.zero_grad()
         total = right = 0.0
         for some in _micro_batches(pairs, settings.micro_tokens):
-            values = self._values([text for pair in some for text in (pair.chosen, pair.rejected)])
-            scores_P2 = torch.stack([value_S[-1] for value_S in values]).view(len(some), 2)
+            values = self._values([pairs[i] for i in some])
+            scores_P2 = _last(values)
             loss = -logsigmoid(scores_P2[:, 0] - scores_P2[:, 1]).sum()
             if settings.look_ahead or settings.smoothness:
                 loss = loss + sum(map(self._unsteadiness, values)) / 2
@@ -129,26 +130,22 @@ class PairTrainer:
     def margins(self, pairs: Sequence[EncodedPair]) -> np.ndarray:
         """r_chosen - r_rejected of each pair, (P,) float64."""
         found = np.zeros(len(pairs))
-        order = sorted(range(len(pairs)), key=lambda i: pairs[i].length)
-        at = 0
         with evaluating(self.model):
-            for some in _micro_batches([pairs[i] for i in order], self.settings.micro_tokens):
-                values = self._values([text for pair in some for text in (pair.chosen, pair.rejected)])
-                last = torch.stack([value_S[-1] for value_S in values]).view(len(some), 2).double()
-                found[order[at : at + len(some)]] = (last[:, 0] - last[:, 1]).cpu().numpy()
-                at += len(some)
+            for some in _micro_batches(pairs, self.settings.micro_tokens):
+                scores_P2 = _last(self._values([pairs[i] for i in some])).double()
+                found[some] = (scores_P2[:, 0] - scores_P2[:, 1]).cpu().numpy()
         return found
 
-    def _values(self, texts: Sequence[Text]) -> list[Tensor]:
-        """The head's output at each token of each answer, float32."""
-        packed = pad([text.before + text.rest for text in texts], self._backbone.device)
-        states_RLD = self._backbone(
-            input_ids=packed.ids_RL, attention_mask=packed.mask, use_cache=False
-        ).last_hidden_state
-        values_RL = self._head(states_RLD)[..., 0].float()
+    def _values(self, pairs: Sequence[EncodedPair]) -> list[Tensor]:
+        """The head's output at each token of each answer: of the first pair's chosen and rejected one, and so
+        on.
+        """
+        texts = [text for pair in pairs for text in (pair.chosen, pair.rejected)]
+        states_LD, paths = self._trunk.hidden_states([text.before + text.rest for text in texts])
+        values_L = wide(self._head(states_LD)[:, 0])
         return [
-            values_RL[row, len(text.before) : len(text.before) + len(text.rest)]
-            for row, text in enumerate(texts)
+            values_L[torch.from_numpy(path[len(text.before) :]).to(values_L.device)]
+            for text, path in zip(texts, paths, strict=True)
         ]
 
     def _unsteadiness(self, values_S: Tensor) -> Tensor:
@@ -160,26 +157,40 @@ class PairTrainer:
         return self.settings.look_ahead * ahead + self.settings.smoothness * steps
 
 
-def _micro_batches(pairs: Sequence[EncodedPair], tokens: int) -> Iterator[Sequence[EncodedPair]]:
-    """In pieces that padded to their longest stay within `tokens`, at least a pair each."""
-    ordered = sorted(pairs, key=lambda pair: pair.length)
-    chosen: list[EncodedPair] = []
-    for pair in ordered:
-        if chosen and 2 * pair.length * (len(chosen) + 1) > tokens:
+def _micro_batches(pairs: Sequence[EncodedPair], tokens: int) -> Iterator[list[int]]:
+    """Indices in pieces of about `tokens` tokens, pairs of one prompt together, at least a pair each."""
+    chosen: list[int] = []
+    size = 0
+    for i in sorted(range(len(pairs)), key=lambda i: (pairs[i].prompt, pairs[i].length)):
+        before, own = len(pairs[i].chosen.before), len(pairs[i].chosen.rest) + len(pairs[i].rejected.rest)
+        shared = bool(chosen) and pairs[chosen[-1]].prompt == pairs[i].prompt
+        if chosen and size + own + before * (not shared) > tokens:
             yield chosen
-            chosen = []
-        chosen.append(pair)
+            chosen, size, shared = [], 0, False
+        chosen.append(i)
+        size += own + before * (not shared)
     if chosen:
         yield chosen
 
 
+def _last(values: Sequence[Tensor]) -> Tensor:
+    """Scores of chosen and rejected answers, (P, 2)."""
+    return torch.stack([value_S[-1] for value_S in values]).view(-1, 2)
+
+
 def plan_pairs(pairs: Sequence[EncodedPair], settings: PairSettings, seed: int) -> list[list[EncodedPair]]:
-    """The batches of all epochs, in order, `max_steps` at most."""
+    """The batches of all epochs, in order, `max_steps` at most. Pairs of a prompt stand together, so that
+    what they share is read once.
+    """
     generator = random.Random(seed)
+    by_prompt: dict[int, list[EncodedPair]] = {}
+    for pair in pairs:
+        by_prompt.setdefault(pair.prompt, []).append(pair)
     found: list[list[EncodedPair]] = []
     for _ in range(settings.epochs):
-        order = list(pairs)
-        generator.shuffle(order)
+        prompts = list(by_prompt.values())
+        generator.shuffle(prompts)
+        order = [pair for own in prompts for pair in own]
         found += [order[at : at + settings.batch] for at in range(0, len(order), settings.batch)]
     return found[: settings.max_steps or None]
 

@@ -12,7 +12,8 @@ import transformers
 from torch import Tensor
 
 from creditlib.policy.head import Head, selected_logps
-from creditlib.policy.scoring import Scorer, micro_batches, tree_obstacle
+from creditlib.policy.scoring import Scorer, micro_batches
+from creditlib.policy.trunk import tree_obstacle
 from creditlib.types import CreditlibError, Prompt, Rollout
 
 

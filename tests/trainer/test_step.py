@@ -276,7 +276,7 @@ def test_nothing_to_train_is_told() -> None:
 
 
 def test_padded_scoring_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("creditlib.policy.scoring.tree_obstacle", lambda config: "its attention is odd")
+    monkeypatch.setattr("creditlib.policy.trunk.tree_obstacle", lambda config: "its attention is odd")
     display = Display()
     display.console = Console(file=io.StringIO(), width=120)
     world.trainer(world.config(), world.policy(), display=display)

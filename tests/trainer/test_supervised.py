@@ -257,7 +257,7 @@ def test_long_prompts_stop_a_warm_start_at_its_start(
 def test_a_warm_start_tells_of_padded_scoring(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("creditlib.policy.scoring.tree_obstacle", lambda config: "its attention is odd")
+    monkeypatch.setattr("creditlib.policy.trunk.tree_obstacle", lambda config: "its attention is odd")
     changes = {"eval": {"limit": 0}, "sft": {"max_steps": 1}}
     sft(SftConfig.parse(settings(base, tmp_path / "run", **changes)), world.Words())
     assert "padded scoring instead of the prefix tree: its attention is odd" in capsys.readouterr().out

@@ -18,13 +18,15 @@ from transformers import PreTrainedTokenizerFast
 
 from creditlib.config import RunConfig
 from creditlib.policy.load import Policy
+from creditlib.policy.reward_scorer import RewardScorer
+from creditlib.rewards.models import RewardModel
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.hf import HFRollout
 from creditlib.trainer.checkpoint import RunDirectory
 from creditlib.trainer.loop import Trainer
 from creditlib.trainer.progress import Display
 from creditlib.types import Check, Finish, Prompt, Rollout
-from tests.conftest import random_model
+from tests.conftest import random_model, random_reward_model
 
 VOCABULARY = 61
 EOS = 2
@@ -205,10 +207,19 @@ def trainer(
     engine: Any = None,
     directory: RunDirectory | None = None,
     display: Display | None = None,
+    models: Mapping[str, RewardModel] | None = None,
 ) -> Trainer:
     display = display or Display(quiet=True)
-    accelerator = Accelerator(cpu=True)
-    return Trainer(run, task or Words(), policy, engine or Scripted(), accelerator, directory, display)
+    accelerator, engine = Accelerator(cpu=True), engine or Scripted()
+    return Trainer(
+        run, task or Words(), policy, engine, accelerator, directory, display, reward_models=models
+    )
+
+
+def reward_model(differences: str = "") -> RewardModel:
+    """Random, of the policy's vocabulary."""
+    scorer = RewardScorer(random_reward_model("llama", vocab=VOCABULARY), "a random reward model")
+    return RewardModel(scorer, tokenizer(), VOCABULARY, differences)
 
 
 def updates_of(run: Trainer, steps: int = 1) -> tuple[list[torch.Tensor], list[dict[str, float]]]:
