@@ -31,14 +31,9 @@ from creditlib.types import CreditlibError
 
 Values = dict[str, Any]
 
-OPEN_SECTIONS = (
-    "task",
-    "pairs",
-    "credit",
-    "advantage",
-    "loss",
-    "objective",
-)  # their settings are those of a class
+# Their settings are those of a class.
+OPEN_SECTIONS = ("task", "pairs", "credit", "advantage", "loss", "objective")
+GOES_WITH = "goes_with"  # in a task's file: options of other groups that come with the task
 
 
 class Job(NamedTuple):
@@ -261,11 +256,26 @@ def _choose(request: Request, name: str, group: str, option: str | None, folders
         raise CreditlibError(f"{group}={option}: no such option. {nearest(option, known)}")
 
 
+def _companions(name: str, request: Request, folders: Sequence[Path]) -> list[str]:
+    """What the task's file chooses (`GOES_WITH`) of other groups of this command, where nobody chose."""
+    here = default_options(name, folders[0])
+    chosen = dict(choice.lstrip("~").partition("=")[::2] for choice in request.choices)
+    made = chosen.keys() | {setting.key for setting in (*request.parts, *request.settings)}
+    task = chosen.get("task") or here.get("task")
+    files = [folder / "task" / f"{task}.yaml" for folder in folders]
+    found: Values = {}
+    for file in files:
+        if file.is_file():
+            found = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get(GOES_WITH, {})
+    return [f"{group}={option}" for group, option in found.items() if group in here and group not in made]
+
+
 def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
     search = ",".join(f"'file://{folder}'" for folder in folders[1:])
+    choices = [*request.choices, *_companions(name, request, folders)]
     try:
         with _hydra(folders[0]):
-            composed = hydra.compose(name, overrides=[f"hydra.searchpath=[{search}]", *request.choices])
+            composed = hydra.compose(name, overrides=[f"hydra.searchpath=[{search}]", *choices])
         OmegaConf.set_struct(composed, False)
         for key, value, merge in (*request.parts, *request.settings):
             OmegaConf.update(composed, key, value, merge=merge, force_add=True)
@@ -273,7 +283,10 @@ def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
     except (HydraException, yaml.YAMLError, OmegaConfBaseException) as error:
         reason = " ".join(str(error).split())
         raise CreditlibError(f"cannot compose the configuration: {reason}") from None
-    return {str(key): value for key, value in _given(values).items()}
+    found = {str(key): value for key, value in _given(values).items()}
+    if isinstance(found.get("task"), dict):
+        found["task"].pop(GOES_WITH, None)
+    return found
 
 
 def _given(value: Any) -> Any:
