@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -356,8 +356,11 @@ def explain(schema: type[BaseModel], problem: ErrorDetails, section: str = "") -
 
 def _settings_at(schema: type[BaseModel], path: list[str]) -> list[str]:
     """Names of the settings of the section at `path`."""
-    for part in path:
+    parts = iter(path)
+    for part in parts:
         annotation = schema.model_fields[part].annotation if part in schema.model_fields else None
+        if get_origin(annotation) is dict:  # sections by names that the user chooses
+            next(parts, None)
         inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
         sections = [kind for kind in inner if issubclass(kind, BaseModel)]
         if not sections:

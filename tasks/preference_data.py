@@ -97,7 +97,8 @@ class PreferencePairs:
             held_out = self._read(self._held_out, dropped)
             asked = {_asked(pair.messages) for pair in held_out}
             overlapping = [pair for pair in train if _asked(pair.messages) in asked]
-            dropped["its prompt is held out"] += len(overlapping)
+            if overlapping:
+                dropped["its prompt is held out"] += len(overlapping)
             train = [pair for pair in train if _asked(pair.messages) not in asked]
         else:
             train, held_out = split_by_prompt(train, self._share)

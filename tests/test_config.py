@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -27,6 +28,12 @@ def refused(*overrides: str) -> str:
     return str(caught.value)
 
 
+# Options that need a setting; which that is; options that are another one with other settings.
+NEEDED = {"routed": ["credit.by_reward={format: mrtpo}"]}
+REQUIRED = {"routed": ["by_reward"], "dr_grpo": ["max_tokens"]}
+VARIANTS = {"grpo_population": "grpo"}
+
+
 def test_the_default_run_is_the_demo() -> None:
     config = cli.compose([])
     assert (config.task["name"], config.model.name, config.credit.name) == ("text2sql", "tiny", "uniform")
@@ -36,9 +43,10 @@ def test_the_default_run_is_the_demo() -> None:
 @pytest.mark.parametrize("group", ["task", "credit", "advantage", "loss", "model", "rollout", "trainer"])
 def test_every_option_of_every_group_composes(group: str) -> None:
     for option in options(group, [CONFIGS]):
-        config = cli.compose([f"{group}={option}", "model.path=some/model"])
+        config = cli.compose([f"{group}={option}", "model.path=some/model", *NEEDED.get(option, ())])
         section = getattr(config, group)
-        assert (section["name"] if group == "task" else getattr(section, "name", option)) == option
+        name = section["name"] if group == "task" else getattr(section, "name", option)
+        assert name == VARIANTS.get(option, option)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -58,11 +66,11 @@ def test_files_repeat_the_defaults_of_the_part(group: str) -> None:
     for name in registry.names(group):
         if not (CONFIGS / group / f"{name}.yaml").is_file():
             continue
-        section = getattr(cli.compose([f"{group}={name}"]), group)
-        needed = {"max_tokens": 128} if name == "dr_grpo" else {}
+        section = getattr(cli.compose([f"{group}={name}", *NEEDED.get(name, ())]), group)
+        needed = {key: section.hyperparameters[key] for key in REQUIRED.get(name, ())}
         default = registry.build(group, name, **needed)
         assert registry.build(group, name, **section.hyperparameters) == default
-        fields = {key for key in vars(default) if key not in {"max_tokens"}}
+        fields = {field.name for field in dataclasses.fields(default)} - {"max_tokens"}
         assert fields <= set(section.hyperparameters), f"configs/{group}/{name}.yaml leaves out settings"
 
 
@@ -344,3 +352,31 @@ def test_composing_inside_a_hydra_application() -> None:
         outer = GlobalHydra.instance().hydra
         cli.compose([])
         assert GlobalHydra.instance().hydra is outer
+
+
+def test_a_task_chooses_what_goes_with_it_unless_the_command_does() -> None:
+    """Options of other groups that the command has; a choice, a part or a whole section given wins."""
+    composed = compose_one("train", ["task=preference", "credit=datc"])
+    assert (
+        composed["advantage"]["std"] == "population"
+        and composed["reward_model"]["preference"]["name"] == "tiny"
+    )
+    assert "goes_with" not in composed["task"]
+    composed = compose_one("train", ["task=preference", "advantage=gdpo", "reward_model=null"])
+    assert composed["advantage"]["name"] == "gdpo" and "reward_model" not in composed
+    assert RunConfig.parse(composed).reward_model == {}
+    composed = compose_one("train", {"task": "preference", "advantage": {"name": "gdpo"}})
+    assert composed["advantage"] == {"name": "gdpo"} and "preference" in composed["reward_model"]
+    assert compose_one("evaluate", ["task=preference"])["reward_model"]["preference"]["name"] == "tiny"
+    assert "advantage" not in compose_one("sft", ["task=preference"])
+    composed = compose_one("train", ["task=text2sql", "reward_model=hf", "reward_model.preference.path=a/b"])
+    assert RunConfig.parse(composed).reward_model["preference"].path == "a/b"
+
+
+def test_reward_models_of_other_names() -> None:
+    composed = compose_one("train", ["task=preference", "reward_model.harmless={path: a/b, dtype: float32}"])
+    assert list(RunConfig.parse(composed).reward_model) == ["preference", "harmless"]
+    with pytest.raises(CreditlibError, match="needs a path"):
+        RunConfig.parse(compose_one("train", ["reward_model=hf"]))
+    with pytest.raises(CreditlibError, match="Did you mean 'path'"):
+        RunConfig.parse(compose_one("train", ["reward_model=tiny", "reward_model.preference.pth=x"]))

@@ -91,10 +91,17 @@ class GlobalBatch:
             metrics[f"reward/{name}"] = self.scores_BK[:, k].double().nanmean().item()
             varies_M = varies_NK[:, k][applies_NK[:, k]]
             metrics[f"zero_spread/{name}"] = 1.0 - varies_M.double().mean().item()
+            metrics[f"spread/{name}"] = self._spread(k)
         metrics["response/tokens"] = self.lengths_B.double().mean().item()
         metrics["response/truncated"] = self.truncated_B.double().mean().item()
         metrics["response/unscored"] = self.scores_BK.isnan().all(1).double().mean().item()
         return metrics | {f"flag/{flag}": float(count) for flag, count in sorted(self.flags.items())}
+
+    def _spread(self, k: int) -> float:
+        """Median over groups of a reward's population standard deviation; NaN where there is none."""
+        groups = [self.scores_BK[self.group_B == group, k].double() for group in self.group_B.unique()]
+        stds = [valid.std(correction=0) for own in groups if len(valid := own[~own.isnan()])]
+        return torch.stack(stds).median().item() if stds else math.nan
 
 
 def whitening_over_processes(advantages_BT: Tensor, mask_BT: Tensor, processes: Processes) -> Whitening:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,3 +101,27 @@ def mean_interval(values: Sequence[float], *, seed: int = 0, draws: int = 4000) 
     means = [clean[generator.integers(0, len(clean), len(clean))].mean() for _ in range(draws)]
     low, high = np.quantile(means, [0.025, 0.975])
     return float(clean.mean()), float(low), float(high)
+
+
+def clustered_interval(
+    clusters: Sequence[Hashable], values: Sequence[float], *, seed: int = 0, draws: int = 4000
+) -> tuple[float, float, float]:
+    """Mean over values, and its 95 % interval by the bootstrap over clusters of values that depend on each
+    other.
+
+    Args:
+        clusters: of each value, the prompt say.
+        values: none of them NaN, at least one.
+        seed: of the draws.
+        draws: how many.
+    """
+    numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
+    of_V = np.array([numbers[cluster] for cluster in clusters])
+    sum_C, count_C = np.bincount(of_V, np.asarray(values, float)), np.bincount(of_V)
+    generator = np.random.default_rng(seed)
+    means = []
+    for _ in range(draws):
+        drawn = generator.integers(0, len(sum_C), len(sum_C))
+        means.append(sum_C[drawn].sum() / count_C[drawn].sum())
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(np.mean(values)), float(low), float(high)

@@ -19,7 +19,7 @@ from creditlib.policy.modes import evaluating
 from creditlib.policy.reward_scorer import Text
 from creditlib.policy.trunk import Trunk
 from creditlib.rewards.conversation import ConversationReader
-from creditlib.trainer.metrics import mean_interval
+from creditlib.trainer.metrics import clustered_interval
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.trainer.supervised import BETAS, warmup_then_linear
 from creditlib.types import CreditlibError, Message, Prompt
@@ -237,12 +237,8 @@ def length_baseline(train: Sequence[EncodedPair], held_out: Sequence[EncodedPair
 
 
 def over_prompts(pairs: Sequence[EncodedPair], values_P: np.ndarray) -> tuple[float, float, float]:
-    """Mean over pairs, and a 95 % interval that takes the pairs of one prompt together."""
-    by_prompt: dict[int, list[float]] = {}
-    for pair, value in zip(pairs, values_P.tolist(), strict=True):
-        by_prompt.setdefault(pair.prompt, []).append(value)
-    _, low, high = mean_interval([sum(own) / len(own) for own in by_prompt.values()])
-    return float(values_P.mean()), low, high
+    """Mean over pairs, and a 95 % interval that draws the pairs of one prompt together."""
+    return clustered_interval([pair.prompt for pair in pairs], values_P.tolist())
 
 
 def report(

@@ -155,7 +155,11 @@ def test_intervals_take_the_pairs_of_a_prompt_together() -> None:
     margins = np.where(np.arange(100) // 10 % 2 == 0, 1.0, -1.0)  # right for half of the prompts
     apart = [EncodedPair(n, Text((), (3,)), Text((), (4,))) for n in range(100)]
     together, alone = ranking(own, margins), ranking(apart, margins)
+    assert together["accuracy_low"] < together["accuracy"] == 0.5 < together["accuracy_high"]
     width = together["accuracy_high"] - together["accuracy_low"]
+    uneven = [EncodedPair(max(0, n - 90), Text((), (3,)), Text((), (4,))) for n in range(100)]
+    most = ranking(uneven, np.where(np.arange(100) < 91, 1.0, -1.0))  # 91 pairs of one prompt, right
+    assert most["accuracy"] == 0.91 and most["accuracy_low"] <= 0.91 <= most["accuracy_high"]
     assert width > 2.5 * (alone["accuracy_high"] - alone["accuracy_low"])
 
 
