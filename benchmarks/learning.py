@@ -14,20 +14,13 @@ GDPO on the same questions and seeds.
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
 
-from creditlib.trainer.evaluation import Answer, load_answers
-from creditlib.trainer.metrics import MetricsLog
+from benchmarks.arms import Runs, chosen, command, parser, show
+from creditlib.trainer.evaluation import Answer
 
 ARMS = {
     "grpo": "credit=uniform advantage=grpo",
@@ -46,86 +39,41 @@ SETTINGS = ["trainer.steps=80", "eval.limit=400", "eval.greedy=false", "ledger.s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--arms", default=",".join(ARMS), help="with commas")
-    parser.add_argument("--start", choices=["warm", "embedded"], default="warm")
-    parser.add_argument("--folder", default="runs/learning")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
-    options, overrides = parser.parse_known_args()
-    arms = options.arms.split(",")
-    if unknown := set(arms) - set(ARMS):
-        raise SystemExit(f"no such arm: {', '.join(sorted(unknown))}; there are {', '.join(ARMS)}")
-    start = Path(options.folder) / "start"
-    folders = {
-        (arm, seed): Path(options.folder) / f"{arm}-seed{seed}"
-        for seed in range(options.seeds)
-        for arm in arms
-    }
-    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    options_parser = parser(__doc__ or "", ARMS, "runs/learning")
+    options_parser.add_argument("--start", choices=["warm", "embedded"], default="warm")
+    options, overrides = options_parser.parse_known_args()
+    arms = chosen(options, ARMS)
     began: list[str] = []
     if options.start == "warm":
-        _run("creditlib.sft", ["task=text2sql", *TAGS, *WARM_START, f"run.dir={start}"], threads)
+        start = Path(options.folder) / "start"
+        command("creditlib.sft", ["task=text2sql", *TAGS, *WARM_START, f"run.dir={start}"], options.jobs)
         began = [*TAGS, f"model.path={start}"]
-
-    def train(arm: str, seed: int) -> None:
-        folder = folders[arm, seed]
-        own = [*began, *ARMS[arm].split(), f"seed={seed}", f"run.dir={folder}"]
-        _run("creditlib.train", ["task=text2sql", *SETTINGS, *own, *overrides], threads)
-        print(f"{folder} is done", flush=True)
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(lambda run: train(*run), folders))
-    print(table(arms, options.seeds, folders))
-
-
-def _run(module: str, arguments: Sequence[str], threads: int) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    subprocess.run(
-        [sys.executable, "-m", module, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment
+    runs = Runs(Path(options.folder), options.seeds)
+    runs.train(
+        arms,
+        lambda arm: ["task=text2sql", *SETTINGS, *began, *ARMS[arm].split(), *overrides],
+        options.jobs,
     )
+    print(table(arms, runs))
 
 
-def table(arms: list[str], seeds: int, folders: dict[tuple[str, int], Path]) -> str:
+def table(arms: list[str], runs: Runs) -> str:
     """Held-out sampled accuracy of each arm, its difference from the baseline, and how soon it was there."""
     lines = ["| arm | before | after | against gdpo | steps to format 0.8 |", "|---|---|---|---|---|"]
     for arm in arms:
-        before, after = ([_accuracy(folders[arm, seed], which) for seed in range(seeds)] for which in (0, -1))
-        steps = [_steps_to_goal(folders[arm, seed]) for seed in range(seeds)]
-        difference = "" if arm == BASELINE or BASELINE not in arms else _difference(arm, seeds, folders)
-        lines.append(
-            f"| {arm} | {np.mean(before):.3f} | {np.mean(after):.3f} ({min(after):.3f} to {max(after):.3f}) "
-            f"| {difference} | {_show_steps(steps)} |"
-        )
+        before, after = (runs.held_out_of_seeds(arm, which, _execution) for which in (0, -1))
+        steps = [_steps_to_goal(runs.metric(arm, seed, f"reward/{REWARD}")) for seed in range(runs.seeds)]
+        difference = runs.difference(arm, BASELINE, _execution) if BASELINE in arms else ""
+        lines.append(f"| {arm} | {before.mean():.3f} | {show(after)} | {difference} | {_show_steps(steps)} |")
     return "\n".join(lines)
 
 
-def _answers(folder: Path, which: int) -> list[Answer]:
-    files = sorted((folder / "evaluations").glob("step-*.jsonl"))
-    return [answer for answer in load_answers(files[which]) if answer.mode == "sampled"]
+def _execution(answer: Answer) -> float:
+    return answer.rewards["execution"]
 
 
-def _accuracy(folder: Path, which: int) -> float:
-    return float(np.mean([answer.rewards["execution"] for answer in _answers(folder, which)]))
-
-
-def _difference(arm: str, seeds: int, folders: dict[tuple[str, int], Path]) -> str:
-    """Paired by seed and question; the interval is Student's, over seeds: what another seed would give."""
-    changes = np.array(
-        [_accuracy(folders[arm, seed], -1) - _accuracy(folders[BASELINE, seed], -1) for seed in range(seeds)]
-    )
-    margin = student.ppf(0.975, seeds - 1) * changes.std(ddof=1) / math.sqrt(seeds)
-    mean = changes.mean()
-    better = int((changes > 0).sum())
-    return f"{mean:+.3f} ({mean - margin:+.3f} to {mean + margin:+.3f}), better in {better} of {seeds} seeds"
-
-
-def _steps_to_goal(folder: Path) -> float:
+def _steps_to_goal(values: list[float]) -> float:
     """Steps before the mean over three steps is at the goal; NaN if never."""
-    rows = [row for row in MetricsLog(folder / "metrics.jsonl").rows() if row["phase"] == "train"]
-    values = [row[f"reward/{REWARD}"] for row in rows]
     for step in range(len(values) - 2):
         if np.mean(values[step : step + 3]) >= GOAL:
             return float(step)

@@ -87,7 +87,6 @@ def test_declared_bounds_widen_what_a_reward_may_return() -> None:
     ("changes", "message"),
     [
         ({"prompts": []}, "at least one prompt"),
-        ({"rewards": {}}, "one reward function"),
         ({"bounds": {"speed": (0, 2)}}, "speed"),
         ({"eval_prompts": {"train": ["a"]}}, "'train' is the training split"),
         ({"prompts": [{"question": "?"}]}, "sums/train/0: expected a text"),
