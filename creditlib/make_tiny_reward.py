@@ -64,8 +64,6 @@ class AnswerPairs(NamedTuple):
 
 def make(config: MakeTinyRewardConfig) -> None:
     """Sample, judge, train, save at `config.out`."""
-    from creditlib.policy.load_reward import load_reward_model
-
     pairs = answer_pairs(config)
     summary = reward_model(
         RewardModelRun(
@@ -78,6 +76,13 @@ def make(config: MakeTinyRewardConfig) -> None:
         ),
         pairs,
     )
+    save(config, summary)
+
+
+def save(config: MakeTinyRewardConfig, summary: dict[str, Any]) -> None:
+    """Half of the size at `config.out`, with a model card."""
+    from creditlib.policy.load_reward import load_reward_model
+
     scorer, tokenizer = load_reward_model(RewardModelConfig(path=config.run.dir), "run")
     folder = Path(config.out)
     scorer.model.bfloat16().save_pretrained(folder)
