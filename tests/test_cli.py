@@ -131,7 +131,9 @@ def test_help_shows_groups_and_settings(capsys: pytest.CaptureFixture[str]) -> N
     assert call("-m", "seed=0,1", "--help") == (0, [])
 
 
-@pytest.mark.parametrize("command", ["sft", "evaluate", "export", "make_tiny"])
+@pytest.mark.parametrize(
+    "command", ["sft", "evaluate", "export", "make_tiny", "reward_model", "make_tiny_reward"]
+)
 def test_help_of_the_other_commands(command: str) -> None:
     assert f"usage: python -m creditlib.{command}" in help_text(command, "")
 

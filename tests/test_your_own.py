@@ -80,7 +80,9 @@ def test_a_strategy_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         check_parts(world.config(credit="early"))
 
 
-@pytest.mark.parametrize("command", ["train", "sft", "evaluate", "export", "make_tiny"])
+@pytest.mark.parametrize(
+    "command", ["train", "sft", "evaluate", "export", "make_tiny", "reward_model", "make_tiny_reward"]
+)
 def test_commands_in_docstrings_start_a_line(command: str) -> None:
     """--help shows them, and a reader copies them."""
     text = ast.get_docstring(ast.parse((ROOT / "creditlib" / f"{command}.py").read_text())) or ""

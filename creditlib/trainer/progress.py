@@ -4,6 +4,7 @@ accuracy.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from rich.text import Text
 from creditlib.types import RewardTable, Rollout
 
 SHOWN_CHARACTERS = 300  # of one response
+_ROUNDING = 1e-6  # the table holds scores and bounds as float32
 
 
 class Display:
@@ -123,10 +125,11 @@ def _shortened(text: str) -> str:
 
 def _reasons(table: RewardTable, row: int) -> Text:
     lines = Text()
-    best_K = table.scores_BK[row] == table.bounds_K2[:, 1]
-    for name, check, best in zip(table.names, table.checks[row], best_K.tolist(), strict=True):
+    for name, check, best in zip(table.names, table.checks[row], table.bounds_K2[:, 1].tolist(), strict=True):
         lines.append(f"{name} ", style="bold")
-        lines.append(f"{check.score:g}", style="green" if best else "red")
+        # A reward model's score has no best, so it is neither good nor bad.
+        verdict = "" if math.isinf(best) else "green" if check.score >= best - _ROUNDING else "red"
+        lines.append(f"{check.score:g}", style=verdict)
         lines.append(f"  {check.reason}\n" if check.reason else "\n")
     lines.rstrip()
     return lines
