@@ -246,6 +246,7 @@ class SftConfig(Section):
     seed: Seed = 0
     task: dict[str, Any]
     model: ModelConfig
+    reward_model: RewardModels = {}
     prompt: PromptConfig = PromptConfig()
     rollout: RolloutConfig = RolloutConfig()
     sft: SftSettings

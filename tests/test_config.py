@@ -286,7 +286,7 @@ def test_a_registered_part_needs_no_file(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_groups_of_another_command() -> None:
-    with pytest.raises(CreditlibError, match=r"sft has no such group\. Known: model, rollout, task"):
+    with pytest.raises(CreditlibError, match=r"sft has no such group\. Known: model, reward_model, rollout, task"):
         compose_one("sft", ["credit=uniform"])
     with pytest.raises(CreditlibError, match="seed=1,2: several values"):
         compose_one("sft", ["seed=1,2"])
@@ -368,7 +368,8 @@ def test_a_task_chooses_what_goes_with_it_unless_the_command_does() -> None:
     composed = compose_one("train", {"task": "preference", "advantage": {"name": "gdpo"}})
     assert composed["advantage"] == {"name": "gdpo"} and "preference" in composed["reward_model"]
     assert compose_one("evaluate", ["task=preference"])["reward_model"]["preference"]["name"] == "tiny"
-    assert "advantage" not in compose_one("sft", ["task=preference"])
+    sft = compose_one("sft", ["task=preference"])
+    assert "advantage" not in sft and "preference" in sft["reward_model"]
     composed = compose_one("train", ["task=text2sql", "reward_model=hf", "reward_model.preference.path=a/b"])
     assert RunConfig.parse(composed).reward_model["preference"].path == "a/b"
 

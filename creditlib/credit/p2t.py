@@ -74,11 +74,10 @@ class P2t:
             reading, model = table.readings[name], context.reward_models[name]
             assert reading.gradients_BTD is not None  # the trainer grants what `needs` names
             read_BT = reading.read_BT & mask_BT
-            embedded_ME = model.embedding_VE[rollout.ids_BT[read_BT]] - model.null_E
+            table_VE = model.embedding_VE
+            embedded_ME = (table_VE[rollout.ids_BT[read_BT].to(table_VE.device)] - model.null_E).to(bonus_BT)
             attribution_BT = bonus_BT.new_zeros(bonus_BT.shape)
-            attribution_BT[read_BT] = (
-                (embedded_ME.float() * reading.gradients_BTD[read_BT].float()).sum(1).to(bonus_BT)
-            )
+            attribution_BT[read_BT] = (embedded_ME * reading.gradients_BTD[read_BT].to(bonus_BT)).sum(1)
             score_B = reading.score_B.to(bonus_BT)
             finite_B = attribution_BT.isfinite().all(1) & score_B.isfinite()
             share_BT = shares(attribution_BT.masked_fill(~finite_B[:, None], 0.0), read_BT, self.tau)

@@ -84,7 +84,7 @@ class SamplingPolicy:
             logits_MV = wide(self.scorer.head(hidden_MD[part])[:, :vocabulary]) / temperature
             values_MV = torch.zeros_like(logits_MV)
             for gradients_ME, embedding_VE in rewards:
-                values_MV += gradients_ME[part].to(embedding_VE) @ embedding_VE[:vocabulary].T
+                values_MV += (gradients_ME[part].to(embedding_VE) @ embedding_VE[:vocabulary].T).to(logits_MV)
             pieces.append(directions(logits_MV, actions_M[part], values_MV))
         return Directions(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
 

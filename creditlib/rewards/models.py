@@ -86,8 +86,8 @@ class RewardModel:
         read_BT = torch.zeros_like(rollout.mask_BT)
         gradients_BTD = values_BS = None
         if gradients:
-            gradients_BTD = self.scorer.embeddings(torch.zeros_like(rollout.ids_BT[:, :0]))
-            gradients_BTD = gradients_BTD.new_zeros(*read_BT.shape, gradients_BTD.shape[-1])
+            table_VE = self.scorer.embedding_table
+            gradients_BTD = table_VE.new_zeros(*read_BT.shape, table_VE.shape[1], device=read_BT.device)
         if values:
             values_BS = torch.zeros(len(read_BT), read_BT.shape[1] + 1, device=read_BT.device)
         for row, judgement in judgements.items():
@@ -129,11 +129,12 @@ def _at_boundaries(values_S: Tensor, places_T: Tensor, width: int) -> Tensor:
     ending adds belongs to it.
     """
     found_S = values_S.new_zeros(width + 1)
-    now = values_S[int(places_T[places_T >= 0][0])] if (places_T >= 0).any() else values_S[-1]
-    found_S[0] = now
-    for t, place in enumerate(places_T.tolist(), start=1):
-        now = values_S[place + 1] if place >= 0 else now
-        found_S[t] = now
-    if len(places_T):
-        found_S[len(places_T) :] = values_S[-1]
+    found_S[len(places_T) :] = values_S[-1]
+    if (places_T >= 0).any():
+        first = places_T[places_T >= 0][:1]
+        # How far into the text the tokens so far reach; places grow from token to token.
+        reached_S = torch.cat([first, places_T + 1]).cummax(0).values
+        found_S[: len(places_T)] = values_S[reached_S[:-1]]
+    else:
+        found_S[: len(places_T)] = values_S[-1]
     return found_S
