@@ -286,7 +286,7 @@ def test_a_registered_part_needs_no_file(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_groups_of_another_command() -> None:
-    with pytest.raises(CreditlibError, match=r"sft has no such group\. Known: model, reward_model, rollout, task"):
+    with pytest.raises(CreditlibError, match=r"sft has no such group\. Known: model, reward_model, rollout"):
         compose_one("sft", ["credit=uniform"])
     with pytest.raises(CreditlibError, match="seed=1,2: several values"):
         compose_one("sft", ["seed=1,2"])

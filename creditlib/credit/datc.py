@@ -9,6 +9,9 @@ is compared with the direction in which the update of a sampled token moves the 
     w_t = n exp(u_t / tau) / sum_s exp(u_s / tau)     over the n free tokens; 1 elsewhere
     S_t = A w_t
 
+Free are the tokens that the reward model reads as they were sampled; the stop token is none of them, since a
+reward model has an ending of its own.
+
 tau is the lowest temperature that is not below `Datc.tau` and keeps every weight between 1 / lam and lam.
 docs/methods/datc.md says more, and what each metric means.
 """
@@ -70,9 +73,17 @@ class Datc:
         """Weights within [1 / lam, lam] and of mean one for each reward of a reward model.
 
         Where a gradient is not finite, or no token is free, they are uniform; both are counted.
+
+        Raises:
+            CreditlibError: no reward of a reward model is among these.
         """
         table, advantages, mask_BT = context.table, context.advantages, context.rollout.mask_BT
         models = [k for k, name in enumerate(table.names) if name in table.readings]
+        if not models:
+            raise CreditlibError(
+                f"credit=datc: no reward model gives {' or '.join(table.names)}, and only a reward model's "
+                "reward has a gradient: route other rewards to another strategy"
+            )
         parts = [models] if self.mix == "sum" else [[k] for k in models]
         shape = (*advantages.by_reward_BK.shape, mask_BT.shape[1])
         weights_BKT = advantages.by_reward_BK.new_ones(shape)
@@ -101,16 +112,11 @@ class Datc:
 
     def _scores(self, context: CreditContext, columns: list[int]) -> tuple[Tensor, Tensor, Tensor]:
         """d (B, T), which tokens are free (B, T), and in which responses all is finite (B,)."""
-        rollout, table = context.rollout, context.table
+        table = context.table
         readings = [table.readings[table.names[k]] for k in columns]
-        free_BT = rollout.mask_BT.clone()
+        free_BT = context.rollout.mask_BT.clone()
         for reading in readings:
             free_BT &= reading.read_BT
-        stopped_B = torch.tensor([finish == "stop" for finish in rollout.finish], device=free_BT.device)
-        last_B = (rollout.lengths_B - 1).clamp(min=0)
-        free_BT[stopped_B, last_B[stopped_B]] = (
-            False  # the stop token is no part of what the reward model read
-        )
         if self.direction == "random":
             score_BT = self._random(context, free_BT)
         else:
@@ -123,9 +129,8 @@ class Datc:
         self, context: CreditContext, columns: list[int], readings: list[RewardReading], free_BT: Tensor
     ) -> Tensor:
         rollout, scores = context.rollout, context.scores
-        assert (
-            context.policy is not None and scores.hidden_BTD is not None
-        )  # the trainer grants what is needed
+        # The trainer grants what `needs` names.
+        assert context.policy is not None and scores.hidden_BTD is not None
         rewards = []
         for k, reading in zip(columns, readings, strict=True):
             assert reading.gradients_BTD is not None
@@ -177,8 +182,7 @@ class Allocation(NamedTuple):
 def direction_scores(
     logits_TV: Tensor, actions_T: Tensor, reward_grads_TD: Tensor, embedding_VD: Tensor, sigma: float
 ) -> Tensor:
-    """d_t = <g_t, k_t> of each token (DATC), (T,), in the precision of the logits (float32 at
-    least).
+    """d_t = <g_t, k_t> of each token (DATC), (T,), in the precision of the logits, float32 at least.
 
     Args:
         logits_TV: the policy's, as sampled from: divided by the temperature, -inf where a token is masked.
