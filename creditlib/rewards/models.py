@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from creditlib.config import LengthWindow
 from creditlib.policy.reward_scorer import Judgement, RewardScorer
-from creditlib.rewards.conversation import ConversationReader
+from creditlib.rewards.conversation import ConversationReader, Reading
 from creditlib.types import Check, CreditlibError, RewardReading, Rollout
 
 UNBOUNDED = (-math.inf, math.inf)
@@ -83,6 +84,17 @@ class RewardModel:
         checks = [self._check(judgements.get(row), lengths[row], limit) for row in range(len(readings))]
         if not (gradients or values):
             return checks, None
+        return checks, self._reading(rollout, readings, judgements, gradients, values)
+
+    def _reading(
+        self,
+        rollout: Rollout,
+        readings: Sequence[Reading],
+        judgements: Mapping[int, Judgement],
+        gradients: bool,
+        values: bool,
+    ) -> RewardReading:
+        """What the model says of each token, put where the policy's tokens are."""
         read_BT = torch.zeros_like(rollout.mask_BT)
         gradients_BTD = values_BS = None
         if gradients:
@@ -100,7 +112,7 @@ class RewardModel:
                 values_BS[row] = _at_boundaries(judgement.values_S.to(values_BS), places_T, read_BT.shape[1])
         scores = [judgements[row].score if row in judgements else math.nan for row in range(len(readings))]
         score_B = torch.tensor(scores, device=read_BT.device)
-        return checks, RewardReading(score_B, read_BT, gradients_BTD, values_BS)
+        return RewardReading(score_B, read_BT, gradients_BTD, values_BS)
 
     def _check(self, judgement: Judgement | None, length: int, limit: int | None) -> Check:
         if judgement is None:
@@ -116,7 +128,7 @@ class RewardModel:
 
 
 def _penalties(window: LengthWindow, length: int) -> tuple[float, float]:
-    """What a response of this many tokens loses for being short and for being long (METHODS section 4.4)."""
+    """What a response of this many tokens loses for being short and for being long, as DATC has it."""
     short = min(max((window.short - length) / window.short, 0.0), 1.0) if window.short else 0.0
     long = min(max((length - window.long) / window.long, 0.0), 1.0)
     return window.short_penalty * short, window.long_penalty * long
