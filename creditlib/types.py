@@ -103,7 +103,8 @@ class Span(NamedTuple):
 class Check:
     """One verifier's finding on one response for one reward.
 
-    `score` is NaN where the reward does not apply. `info` is the fact its verdict rests on, as a replay would
+    `score` is NaN where the reward does not apply; `raw` is what it was before something was taken off it
+    (None: nothing was). `info` is the fact its verdict rests on, as a replay would
     tell the policy (None: nothing to tell). `flags` are machine-readable codes that the trainer counts, above
     all problems of the data (``"data:empty_gold"``) as opposed to errors of the policy.
     """
@@ -113,6 +114,7 @@ class Check:
     info: str | None = None
     spans: tuple[Span, ...] = ()
     flags: tuple[str, ...] = ()
+    raw: float | None = None
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ METRICS: Mapping[str, Sequence[Metric]] = {
         Metric("credit/", "{}", "what the credit strategy says of itself"),
     ],
     "health": [
+        Metric("raw/", "raw: {}", "mean score before anything was taken off it"),
         Metric("spread/", "spread: {}", "median over groups of the standard deviation", POSITIVE),
         Metric("zero_spread/", "no spread: {}", "share of groups with one and the same reward", SHARE),
         Metric("advantage/std", "advantage, std", "of the final token advantages", POSITIVE),

@@ -124,7 +124,8 @@ class RewardModel:
         reason = f"score {judgement.score:.3f}"
         if short or long:
             reason += f", less {short + long:.3f} for {length} tokens"
-        return Check(judgement.score - short - long, reason)
+        raw = None if self.window is None else judgement.score
+        return Check(judgement.score - short - long, reason, raw=raw)
 
 
 def _penalties(window: LengthWindow, length: int) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +31,7 @@ class GlobalBatch:
     lengths_B: Tensor
     truncated_B: Tensor
     flags: Counter[str]
+    raw_means: Mapping[str, float]  # of rewards of which something was taken off: what they were before
     local_B: Tensor
 
     @staticmethod
@@ -51,8 +52,9 @@ class GlobalBatch:
             )
         )
         flags = Counter(flag for row in table.checks for check in row for flag in check.flags)
-        parts = processes.gather((own, flags))
-        rows = [(rank, row) for rank, (theirs, _) in enumerate(parts) for row in theirs]
+        raws = [(name, row[k].raw) for row in table.checks for k, name in enumerate(table.names)]
+        parts = processes.gather((own, flags, [(name, raw) for name, raw in raws if raw is not None]))
+        rows = [(rank, row) for rank, (theirs, _, _) in enumerate(parts) for row in theirs]
         order = sorted(
             range(len(rows)), key=lambda i: rows[i][1][0]
         )  # stable: a group's rows keep their order
@@ -65,7 +67,8 @@ class GlobalBatch:
             table.bounds_K2,
             torch.tensor([length for _, _, _, length, _ in ordered]),
             torch.tensor([cut for _, _, _, _, cut in ordered], dtype=torch.bool),
-            sum((theirs for _, theirs in parts), Counter()),
+            sum((theirs for _, theirs, _ in parts), Counter()),
+            _means(pair for _, _, theirs in parts for pair in theirs),
             torch.tensor(order, dtype=torch.long).argsort()[[rank == processes.rank for rank, _ in rows]],
         )
 
@@ -95,6 +98,7 @@ class GlobalBatch:
         metrics["response/tokens"] = self.lengths_B.double().mean().item()
         metrics["response/truncated"] = self.truncated_B.double().mean().item()
         metrics["response/unscored"] = self.scores_BK.isnan().all(1).double().mean().item()
+        metrics |= {f"raw/{name}": mean for name, mean in self.raw_means.items()}
         return metrics | {f"flag/{flag}": float(count) for flag, count in sorted(self.flags.items())}
 
     def _spread(self, k: int) -> float:
@@ -102,6 +106,14 @@ class GlobalBatch:
         groups = [self.scores_BK[self.group_B == group, k].double() for group in self.group_B.unique()]
         stds = [valid.std(correction=0) for own in groups if len(valid := own[~own.isnan()])]
         return torch.stack(stds).median().item() if stds else math.nan
+
+
+def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Of the values of each name, added up without rounding, so in any order."""
+    values: dict[str, list[float]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return {name: math.fsum(own) / len(own) for name, own in values.items()}
 
 
 def whitening_over_processes(advantages_BT: Tensor, mask_BT: Tensor, processes: Processes) -> Whitening:

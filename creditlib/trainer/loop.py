@@ -36,7 +36,7 @@ from creditlib.trainer.evaluation import Evaluator, load_answers, paired_change,
 from creditlib.trainer.files import write_json
 from creditlib.trainer.interrupt import interruptible
 from creditlib.trainer.ledger import Ledger, spread_steps
-from creditlib.trainer.metrics import MetricsLog, Stopwatch
+from creditlib.trainer.metrics import MetricsLog, Stopwatch, recent_means
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.progress import Display, credit_note
@@ -422,6 +422,7 @@ class Trainer:
         before, after = self._answers_path(0), self._answers_path(self.settings.steps)
         if finished and before.exists() and after.exists():
             changes = paired_change(load_answers(before), load_answers(after))
+        recent = recent_means(self.log.rows()) if finished and self.log else {}
         summary = {
             "finished": finished,
             "step": step,
@@ -429,6 +430,7 @@ class Trainer:
             "packing": self.scorer.packing,
             "fallback_reason": self.scorer.fallback_reason,
             "change": changes,
+            "recent": recent,
         }
         write_json(self.directory.path / "summary.json", summary)
         return summary

@@ -17,6 +17,8 @@ import numpy as np
 from creditlib.trainer.files import MAKE_ROOM, finite, write_atomically
 from creditlib.types import CreditlibError
 
+_RECENT = ("reward/", "raw/", "response/tokens")
+
 
 class MetricsLog:
     """One JSON object a line: ``{"step": ..., "phase": "train" | "eval", ...}``. Keys under ``seconds/`` are
@@ -65,6 +67,14 @@ class MetricsLog:
                 ) from error
             rows.append(row)
         return rows
+
+
+def recent_means(rows: Sequence[Mapping[str, Any]], count: int = 25) -> dict[str, float]:
+    """Of rewards and response length over a run's last `count` rollouts (DATC's tables are of 25)."""
+    last = [row for row in rows if row["phase"] == "train"][-count:]
+    keys = [key for key in dict.fromkeys(key for row in last for key in row) if key.startswith(_RECENT)]
+    values = {key: [row[key] for row in last if row.get(key) is not None] for key in keys}
+    return {key: sum(own) / len(own) for key, own in values.items() if own}
 
 
 def require_trackers(names: Sequence[str]) -> None:

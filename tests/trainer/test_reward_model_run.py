@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from creditlib.config import LengthWindow
 from creditlib.credit.datc import OUTCOMES, allocate
+from creditlib.trainer.metrics import recent_means
 from creditlib.types import CreditlibError, TokenCredit
 from tests.trainer import world
 
@@ -216,3 +219,28 @@ def test_dynamic_sampling_carries_the_readings_along() -> None:
     ((context, credit),) = found
     assert context.table.readings["taste"].read_BT.shape == context.rollout.mask_BT.shape
     assert credit.advantages_BT.isfinite().all()
+
+
+def test_the_raw_score_is_reported_beside_the_edited_one(tmp_path: Path) -> None:
+    window = LengthWindow(short=9, short_penalty=2.0)
+    model = dataclasses.replace(world.reward_model(), window=window)
+    run_config = world.config(tmp_path / "run", credit="uniform", trainer__steps=3)
+    with world.run_folder(run_config) as directory:
+        run = world.trainer(run_config, world.policy(), directory=directory, models={"taste": model})
+        summary = run.run()
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        less = 2.0 * (9 - row["response/tokens"]) / 9  # no response has more tokens than 8
+        assert row["raw/taste"] - row["reward/taste"] == pytest.approx(less, abs=1e-5)
+    for key in ("raw/taste", "reward/taste", "response/tokens"):
+        assert summary["recent"][key] == pytest.approx(sum(row[key] for row in rows) / 3)
+    assert summary["recent"].keys() <= {"raw/taste", "response/tokens"} | {
+        f"reward/{n}" for n in run.judge.names
+    }
+
+
+def test_recent_means_are_of_the_last_rollouts() -> None:
+    rows = [{"step": n, "phase": "train", "reward/a": n if n % 2 else None, "loss": 1.0} for n in range(40)]
+    rows.append({"step": 40, "phase": "eval", "reward/a": 1e9})
+    assert recent_means(rows) == {"reward/a": sum(range(15, 40, 2)) / 13}
+    assert recent_means([]) == {}
