@@ -86,6 +86,12 @@ def build_reward_models(sections: Mapping[str, RewardModelConfig], policy: Polic
         scorer, tokenizer = load_reward_model(section, f"reward_model.{name}")
         rows = scorer.backbone.get_input_embeddings().num_embeddings
         differences = "; ".join(vocabulary_differences(policy.tokenizer, tokenizer, rows))
+        if differences and section.name == "tiny" and section.path is None:
+            raise CreditlibError(
+                f"reward_model.{name} is the embedded one, which knows the embedded policy's answers alone; "
+                f"{policy.source} has another vocabulary. Choose another (reward_model=hf "
+                "reward_model.preference.path=...), or none (reward_model=null)"
+            )
         shared = max(policy.tokenizer.get_vocab().values()) + 1
         found[name] = RewardModel(scorer, tokenizer, shared, differences, section.length_window)
     return found

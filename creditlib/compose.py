@@ -256,27 +256,16 @@ def _choose(request: Request, name: str, group: str, option: str | None, folders
         raise CreditlibError(f"{group}={option}: no such option. {nearest(option, known)}")
 
 
-def _companions(name: str, request: Request, folders: Sequence[Path]) -> list[str]:
-    """What the task's file chooses (`GOES_WITH`) of other groups of this command, where nobody chose."""
-    here = default_options(name, folders[0])
-    chosen = dict(choice.lstrip("~").partition("=")[::2] for choice in request.choices)
-    made = chosen.keys() | {setting.key for setting in (*request.parts, *request.settings)}
-    task = chosen.get("task") or here.get("task")
-    files = [folder / "task" / f"{task}.yaml" for folder in folders]
-    found: Values = {}
-    for file in files:
-        if file.is_file():
-            found = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get(GOES_WITH, {})
-    return [f"{group}={option}" for group, option in found.items() if group in here and group not in made]
-
-
 def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
     search = ",".join(f"'file://{folder}'" for folder in folders[1:])
-    choices = [*request.choices, *_companions(name, request, folders)]
+    overrides = [f"hydra.searchpath=[{search}]", *request.choices]
     try:
         with _hydra(folders[0]):
-            composed = hydra.compose(name, overrides=[f"hydra.searchpath=[{search}]", *choices])
+            composed = hydra.compose(name, overrides=overrides, return_hydra_config=True)
+            if more := _companions(name, composed, request, folders):
+                composed = hydra.compose(name, overrides=[*overrides, *more], return_hydra_config=True)
         OmegaConf.set_struct(composed, False)
+        del composed["hydra"]
         for key, value, merge in (*request.parts, *request.settings):
             OmegaConf.update(composed, key, value, merge=merge, force_add=True)
         values = OmegaConf.to_container(composed, resolve=True)
@@ -287,6 +276,25 @@ def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
     if isinstance(found.get("task"), dict):
         found["task"].pop(GOES_WITH, None)
     return found
+
+
+def _companions(name: str, composed: Any, request: Request, folders: Sequence[Path]) -> list[str]:
+    """What the task's file chooses (`GOES_WITH`) of this command's other groups, where nobody chose: neither
+    the user nor an experiment.
+    """
+    wanted = composed.get("task", {}).get(GOES_WITH) or {}
+    if not isinstance(wanted, Mapping):
+        raise CreditlibError(
+            f"task.{GOES_WITH}: expected options by the name of their group, found {wanted!r}"
+        )
+    chosen, usual = composed.hydra.runtime.choices, default_options(name, folders[0])
+    said = {choice.lstrip("~").partition("=")[0] for choice in request.choices}
+    said |= {setting.key for setting in (*request.parts, *request.settings)}
+    return [
+        f"{group}={option}"
+        for group, option in wanted.items()
+        if group in usual and group not in said and chosen.get(group) == usual[group]
+    ]
 
 
 def _given(value: Any) -> Any:

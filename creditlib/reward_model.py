@@ -17,6 +17,7 @@ from typing import Any
 
 from creditlib import cli
 from creditlib.config import RewardModelRun
+from creditlib.types import CreditlibError
 
 
 def reward_model(config: RewardModelRun, pairs: Any = None) -> dict[str, Any]:
@@ -58,6 +59,11 @@ def reward_model(config: RewardModelRun, pairs: Any = None) -> dict[str, Any]:
         if long + longer:
             display.say(
                 f"{long + longer} pairs left out: longer than the model's {context_length(model)} positions"
+            )
+        if not train or not held_out:
+            raise CreditlibError(
+                f"{len(train)} pairs to learn and {len(held_out)} held out are short enough: choose a model "
+                "with more positions, or other pairs"
             )
         log = MetricsLog(directory.path / "metrics.jsonl")
         log.rewind(-1)

@@ -65,6 +65,8 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
             prompts = training_prompts(ready)
             assemble.check_prompts(prompts, policy, encoder, config.rollout.max_tokens)
             models = assemble.build_reward_models(config.reward_model, policy)
+            for model in models.values():
+                model.check(prompts)
             trainer = Trainer(config, ready, policy, engine, accelerator, directory, display, prompts, models)
             summary = trainer.run()
         display.changes("held-out rewards, before and after training", summary.get("change", {}))

@@ -146,10 +146,12 @@ class RewardTable:
     checks: tuple[tuple[Check, ...], ...]  # B x K
     readings: Mapping[str, RewardReading] = field(default_factory=dict)  # of reward models, by reward
 
-    @property
-    def valid_B(self) -> Tensor:
-        """Rows with at least one reward, (B,) bool. The others stay outside every statistic and the loss."""
-        return ~self.scores_BK.isnan().all(1)
+    def valid_B(self, weights: Sequence[float]) -> Tensor:
+        """Rows with at least one reward of a weight that is not 0, (B,) bool. The others stay outside every
+        statistic and the loss.
+        """
+        trained = [k for k, weight in enumerate(weights) if weight != 0]
+        return ~self.scores_BK[:, trained].isnan().all(1)
 
     def checks_of(self, row: int) -> dict[str, Check]:
         """The findings on one response by reward."""
@@ -473,7 +475,7 @@ class CreditStrategy(Protocol):
         * ``"policy"``: `CreditContext.policy`, and ``"hidden"``: `Scores.hidden_BTD`;
         * ``"contexts"``: `CreditContext.contexts`;
         * ``"reward_gradients"``, ``"reward_values"``: those of each `RewardReading`, for which there must be
-          a reward model.
+          a reward model; ``"reward_null"``: that has an embedding of no token, `RewardModelTables.null_E`.
         """
         ...
 

@@ -70,7 +70,7 @@ class Preference:
             self._base = SimpleTask(
                 name,
                 prompts=_prompts(name, "train", train, data, style),
-                rewards={path.rpartition(".")[2]: _function(path) for path in rewards},
+                rewards=_functions(rewards),
                 eval_prompts={
                     split: _prompts(name, split, source, data, style)
                     for split, source in (evaluation or {}).items()
@@ -151,6 +151,19 @@ def _prompts(task: str, split: str, source: str, data: str | None, style: Style)
     return prompts
 
 
+def _functions(paths: Sequence[str]) -> dict[str, Reward]:
+    """By the last part of their path, which is the reward's name."""
+    found: dict[str, Reward] = {}
+    for path in paths:
+        name = path.rpartition(".")[2]
+        if name in found:
+            raise CreditlibError(
+                f"task.rewards: two functions are called {name}, and a reward has its own name"
+            )
+        found[name] = _function(path)
+    return found
+
+
 def _function(path: str) -> Reward:
     module, _, name = path.rpartition(".")
     try:
@@ -160,5 +173,7 @@ def _function(path: str) -> Reward:
             f"task.rewards: expected the import path of a function of (prompt, response), found {path!r} "
             f"({error})"
         ) from error
+    if not callable(found):
+        raise CreditlibError(f"task.rewards: {path} is no function but {found!r}")
     reward: Reward = found
     return reward

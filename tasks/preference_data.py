@@ -82,10 +82,12 @@ class PreferencePairs:
     ) -> None:
         if not sources:
             raise MissingDataError(
-                "data.sources is empty: name files or hub ids (owner/name:split) with pairs"
+                "pairs.sources is empty: name files or hub ids (owner/name:split) with pairs"
             )
         if not held_out and not 0 < share < 1:
-            raise CreditlibError(f"data.share={share}: expected a share between 0 and 1 to hold out")
+            raise CreditlibError(f"pairs.share={share}: expected a share between 0 and 1 to hold out")
+        if limit is not None and limit < 1:
+            raise CreditlibError(f"pairs.limit={limit}: expected at least 1, or null for all")
         self._sources, self._held_out, self._share = tuple(sources), tuple(held_out), share
         self._data, self._max_chars, self._limit = data, max_chars, limit
 
@@ -101,7 +103,13 @@ class PreferencePairs:
                 dropped["its prompt is held out"] += len(overlapping)
             train = [pair for pair in train if _asked(pair.messages) not in asked]
         else:
-            train, held_out = split_by_prompt(train, self._share)
+            read = train
+            train, held_out = split_by_prompt(read, self._share)
+            if read and not held_out:
+                raise MissingDataError(
+                    f"all {len(read)} pairs are of one prompt, so none can be held out: name other "
+                    "sources, or pairs.held_out"
+                )
         for name, pairs in (("training", train), ("held-out", held_out)):
             if not pairs:
                 reasons = (
@@ -157,9 +165,9 @@ def as_pair(row: Row) -> Pair | str:
 def _compared(row: Row) -> Pair | str:
     """AlpacaEval's and LLMBar's form."""
     verdict = row["preference"] if "preference" in row else row["label"]
-    if verdict not in (1, 2):
+    if verdict not in (1, 2) or isinstance(verdict, bool):
         return "a tie, or no verdict"
-    asked = _text(row["instruction"] if "instruction" in row else row["input"])
+    asked = _instruction(row) if "instruction" in row else _text(row["input"])
     answers = _text(row["output_1"]), _text(row["output_2"])
     chosen, rejected = answers if verdict == 1 else answers[::-1]
     return Pair(({"role": "user", "content": asked},), chosen, rejected)
@@ -177,6 +185,8 @@ def _chosen(row: Row) -> Pair | str:
         if _asked(messages) != _asked(both[1][:-1]):
             return "the two answers follow other conversations"
         answers = [turns[-1]["content"] for turns in both]
+    if {turns[-1]["role"] for turns in both} != {"assistant"}:
+        raise ValueError("the last turn is not the assistant's")
     return Pair(messages, answers[0], answers[1])
 
 
@@ -185,7 +195,7 @@ def _turns(said: Any) -> Messages:
     if not isinstance(said, str):
         return as_messages(said)
     parts = _TURN.split(said)
-    if len(parts) == 1:
+    if parts[0] or len(parts) == 1:  # an answer may quote a dialogue
         return ({"role": "assistant", "content": said},)
     return tuple(
         {"role": _ROLES[who], "content": text.strip()}
@@ -213,20 +223,31 @@ def as_prompt(row: Row) -> Messages:
     Raises:
         TypeError, ValueError, KeyError, IndexError: none of these.
     """
-    if "prompt" in row:
+    messages = _asked_in(row)
+    if messages[-1:] and messages[-1]["role"] == "assistant":
+        messages = messages[:-1]
+    if not messages:
+        raise ValueError("no messages")
+    return messages
+
+
+def _asked_in(row: Row) -> Messages:
+    if row.get("prompt") is not None:
         return as_messages(row["prompt"])
-    if "messages" in row:
-        messages = as_messages(row["messages"])
-        return messages[:-1] if messages[-1]["role"] == "assistant" else messages
-    if "instruction" in row:
-        more = row.get("input")
-        return as_messages(row["instruction"] + (f"\n\n{more}" if more else ""))
-    if "turns" in row:
+    if row.get("messages") is not None:
+        return as_messages(row["messages"])
+    if row.get("instruction") is not None:
+        return as_messages(_instruction(row))
+    if row.get("turns") is not None:
         first = row["turns"][0]
         return as_messages(first if isinstance(first, str) else first["content"])
-    if "chosen" in row:
-        return _turns(row["chosen"])[:-1]
-    return as_messages(row["question"])
+    return _turns(row["chosen"]) if row.get("chosen") is not None else as_messages(row["question"])
+
+
+def _instruction(row: Row) -> str:
+    """With the input that it speaks of, where there is one."""
+    more = row.get("input")
+    return _text(row["instruction"]) + (f"\n\n{_text(more)}" if more else "")
 
 
 def read_rows(source: str, data: str | None = None) -> Iterator[Row | None]:
@@ -265,14 +286,14 @@ def _read_file(path: Path) -> Iterator[Row | None]:
             for line in file:
                 if line.strip():
                     yield _object(line)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, RecursionError) as error:
         raise MissingDataError(f"{path} cannot be read: {error}") from error
 
 
 def _object(line: str) -> Row | None:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # too many brackets for the parser
         return None
     return row if isinstance(row, dict) else None
 

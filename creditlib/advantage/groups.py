@@ -35,7 +35,8 @@ class GroupStats:
 def as_rewards(
     scores_BK: Tensor, group_B: Tensor, weights: tuple[float, ...] | None
 ) -> tuple[Tensor, Tensor]:
-    """Check the input of a rule; return the scores (B, K) and the weights (K,), both float64.
+    """Check the input of a rule; return the scores (B, K), NaN in columns of weight 0, and the weights (K,),
+    both float64.
 
     Raises:
         CreditlibError: wrong shapes, an infinite score, or not one weight a reward.
@@ -59,7 +60,9 @@ def as_rewards(
             f"advantage.weights must have one weight for each of the {rewards} rewards, found {len(weights)}"
         )
     weights_K = torch.ones(rewards) if weights is None else torch.tensor(weights)
-    return scores_BK.double(), weights_K.to(scores_BK.device, torch.float64)
+    weights_K = weights_K.to(scores_BK.device, torch.float64)
+    # A reward that is only watched has no part in any statistic, nor in which rows have a reward.
+    return scores_BK.double().masked_fill(weights_K == 0, torch.nan), weights_K
 
 
 def check_settings(eps: float, weights: tuple[float, ...] | None) -> None:

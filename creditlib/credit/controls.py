@@ -7,7 +7,7 @@ reward), so neither sampling nor the number of processes is touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,8 +26,8 @@ class Controlled:
         strategy: makes the weights.
         control: ``shuffled``: the same weights in random order within each response, another order for each
             reward. ``random_band``: uniform between the least and the greatest of a response's weights, moved
-            to mean one within that band. ``uniform``: 1, and so the strategy's costs without its effect. What
-            a strategy adds is treated alike; ``uniform`` leaves its mean over the response.
+            to mean one within that band. ``uniform``: their mean, and so the strategy's costs without its
+            effect. What a strategy adds is treated alike.
         seed: the run's.
     """
 
@@ -41,8 +41,12 @@ class Controlled:
 
     @property
     def rewards(self) -> Sequence[str]:
-        """The rewards that the strategy names, where it does."""
+        """The rewards that the strategy names, where it does (credit=routed)."""
         return getattr(self.strategy, "rewards", ())
+
+    def needs_for(self, reward: str) -> frozenset[str]:
+        """What the strategy needs to spread this reward."""
+        return needs_for(self.strategy, reward)
 
     def assign(self, context: CreditContext) -> TokenCredit:
         """The strategy's credit with other weights of the same mean, and so what it adds.
@@ -52,17 +56,19 @@ class Controlled:
         credit = self.strategy.assign(context)
         mask_BT = context.rollout.mask_BT
         weights_BKT = credit.weights_BKT.clone()
-        one = weights_BKT.new_ones(())
         bonus_BT = None if credit.bonus_BT is None else credit.bonus_BT.clone()
         for b, name in enumerate(context.rollout.names):
             own_T = mask_BT[b].nonzero()[:, 0]
             for k in range(weights_BKT.shape[1]):
                 draws_T = self._draws(context.step, f"{k}", name, len(own_T), mask_BT.device)
-                weights_BKT[b, k, own_T] = self._replace(weights_BKT[b, k, own_T], draws_T, one)
+                weights_T = weights_BKT[b, k, own_T]
+                # Where the mean is one, rounding must not keep uniform weights from being it.
+                even = weights_T.new_ones(()) if credit.mean_one else _mean(weights_T)
+                weights_BKT[b, k, own_T] = self._replace(weights_T, draws_T, even)
             if bonus_BT is not None:
                 draws_T = self._draws(context.step, "bonus", name, len(own_T), mask_BT.device)
-                even = bonus_BT[b, own_T].mean() if len(own_T) else bonus_BT.new_zeros(())
-                bonus_BT[b, own_T] = self._replace(bonus_BT[b, own_T], draws_T, even)
+                bonus_T = bonus_BT[b, own_T]
+                bonus_BT[b, own_T] = self._replace(bonus_T, draws_T, _mean(bonus_T))
         return TokenCredit.combine(
             context.advantages,
             weights_BKT,
@@ -86,6 +92,16 @@ class Controlled:
         prompt, sample = response
         key = stream_key(self.seed, step, f"control {what} {prompt}", sample)
         return torch.exp(-exponentials(torch.tensor([key], device=device), 0, count)[0])
+
+
+def needs_for(strategy: CreditStrategy, reward: str) -> frozenset[str]:
+    """What a strategy needs to spread this reward: one that treats rewards apart says so."""
+    own: Callable[[str], frozenset[str]] | None = getattr(strategy, "needs_for", None)
+    return strategy.needs if own is None else own(reward)
+
+
+def _mean(values_T: Tensor) -> Tensor:
+    return values_T.mean() if len(values_T) else values_T.new_zeros(())
 
 
 def random_band(weights_T: Tensor, draws_T: Tensor) -> Tensor:

@@ -84,7 +84,11 @@ class Datc:
                 f"credit=datc: no reward model gives {' or '.join(table.names)}, and only a reward model's "
                 "reward has a gradient: route other rewards to another strategy"
             )
-        parts = [models] if self.mix == "sum" else [[k] for k in models]
+        parts = (
+            [models]
+            if self.mix == "sum" and any(context.reward_weights[k] for k in models)
+            else [[k] for k in models]
+        )
         shape = (*advantages.by_reward_BK.shape, mask_BT.shape[1])
         weights_BKT = advantages.by_reward_BK.new_ones(shape)
         relevance_BKT = advantages.by_reward_BK.new_full(shape, torch.nan)
@@ -113,14 +117,17 @@ class Datc:
     def _scores(self, context: CreditContext, columns: list[int]) -> tuple[Tensor, Tensor, Tensor]:
         """d (B, T), which tokens are free (B, T), and in which responses all is finite (B,)."""
         table = context.table
-        readings = [table.readings[table.names[k]] for k in columns]
-        free_BT = context.rollout.mask_BT.clone()
+        # Of several reward models a token is free that any reads; those that do not have no gradient there.
+        used = [k for k in columns if self.mix == "per_reward" or context.reward_weights[k] != 0]
+        readings = [table.readings[table.names[k]] for k in used]
+        free_BT = torch.zeros_like(context.rollout.mask_BT)
         for reading in readings:
-            free_BT &= reading.read_BT
+            free_BT |= reading.read_BT
+        free_BT &= context.rollout.mask_BT
         if self.direction == "random":
             score_BT = self._random(context, free_BT)
         else:
-            score_BT = self._directions(context, columns, readings, free_BT)
+            score_BT = self._directions(context, used, readings, free_BT)
         finite_B = (score_BT.isfinite() | ~free_BT).all(1)
         free_BT &= finite_B[:, None]
         return score_BT.masked_fill(~free_BT, 0.0), free_BT, finite_B
@@ -134,7 +141,7 @@ class Datc:
         rewards = []
         for k, reading in zip(columns, readings, strict=True):
             assert reading.gradients_BTD is not None
-            weight = context.reward_weights[k] if len(columns) > 1 else 1.0
+            weight = 1.0 if self.mix == "per_reward" else context.reward_weights[k]
             embedding_VE = context.reward_models[context.table.names[k]].embedding_VE
             rewards.append((weight * reading.gradients_BTD[free_BT], embedding_VE))
         found = context.policy.directions(
@@ -243,6 +250,8 @@ def allocate_rows(
         raise CreditlibError("scores and advantages must be finite to allocate by them")
     count_B = free_BT.sum(1)
     u_BT = advantage_B[:, None] * _standardised(score_BT, free_BT)
+    if not u_BT.isfinite().all():
+        raise CreditlibError("advantages are too large to allocate by: their products with scores overflow")
     varies_B = (u_BT != 0).any(1) & (lam - 1 >= torch.finfo(torch.float32).eps)
     low_B = high_B = torch.full_like(advantage_B, tau)
     feasible_B = ~varies_B

@@ -54,7 +54,7 @@ class P2t:
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"reward_gradients"})
+        return frozenset({"reward_gradients", "reward_null"})
 
     def assign(self, context: CreditContext) -> TokenCredit:
         """The response's advantage, and each reward model's token rewards as a bonus, weighted as its reward
@@ -91,6 +91,8 @@ class P2t:
                 # 1: the response's tokens share evenly, and this is a constant for all of them.
                 diagnostics[f"largest_share/{name}"] = (largest_B * read_BT.sum(1)).mean().item()
         weight = self.outcome if self.mode == "repo" else 1.0
+        if weight != 1.0:  # of the whole advantage, so also of what belongs to no reward
+            bonus_BT = bonus_BT + (weight - 1.0) * advantages.offset_B[:, None]
         one = torch.full((), weight, dtype=bonus_BT.dtype, device=bonus_BT.device)
         return TokenCredit.combine(
             advantages,

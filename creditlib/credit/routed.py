@@ -83,6 +83,11 @@ class Routed:
     def needs(self) -> frozenset[str]:
         return frozenset().union(*(strategy.needs for strategy, _ in self.parts))
 
+    def needs_for(self, reward: str) -> frozenset[str]:
+        """What the strategy of this reward needs."""
+        own = [strategy.needs for strategy, rewards in self.parts if reward in rewards]
+        return own[0] if own else frozenset()
+
     def assign(self, context: CreditContext) -> TokenCredit:
         """Each strategy's weights for its own rewards."""
         table, advantages, mask_BT = context.table, context.advantages, context.rollout.mask_BT

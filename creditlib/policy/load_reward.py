@@ -47,7 +47,13 @@ def load_classifier(source: str, config: RewardModelConfig) -> Any:
     if adapter := holds_adapter(source):
         from peft import PeftConfig
 
-        base = str(PeftConfig.from_pretrained(source).base_model_name_or_path)
+        found = PeftConfig.from_pretrained(source)
+        if found.task_type != "SEQ_CLS":
+            raise CreditlibError(
+                f"{source} holds an adapter for {found.task_type}, a reward model's is for SEQ_CLS: train "
+                "one with python -m creditlib.reward_model"
+            )
+        base = str(found.base_model_name_or_path)
     model, report = AutoModelForSequenceClassification.from_pretrained(
         base,
         revision=config.revision,
@@ -104,6 +110,8 @@ def new_reward_model(config: ModelConfig) -> tuple[Any, Any]:
     torch.nn.init.zeros_(model.score.weight)
     # Transformers finds the last token of a padded row by it.
     model.config.pad_token_id = _padding(tokenizer)
+    if config.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if config.lora:
         import peft
 
@@ -115,6 +123,8 @@ def new_reward_model(config: ModelConfig) -> tuple[Any, Any]:
             task_type="SEQ_CLS",
         )
         model = peft.get_peft_model(model, settings, autocast_adapter_dtype=True)
+        if config.gradient_checkpointing:
+            model.enable_input_require_grads()
     return model.to(device), tokenizer
 
 

@@ -25,6 +25,7 @@ from creditlib.types import Directions, Replay, Rollout
 
 Pair = tuple[Replay, Replay]
 _CHUNK = 128  # tokens whose distributions are held at a time: memory for many more is mapped anew each time
+_ROWS = 8192  # of an embedding, made precise at a time
 _WHOLE = 4  # times `tokens` before a family of contexts is parted, as each part reads its contexts again
 
 
@@ -84,7 +85,12 @@ class SamplingPolicy:
             logits_MV = wide(self.scorer.head(hidden_MD[part])[:, :vocabulary]) / temperature
             values_MV = torch.zeros_like(logits_MV)
             for gradients_ME, embedding_VE in rewards:
-                values_MV += (gradients_ME[part].to(embedding_VE) @ embedding_VE[:vocabulary].T).to(logits_MV)
+                own_ME = gradients_ME[part].to(logits_MV)
+                for first in range(
+                    0, vocabulary, _ROWS
+                ):  # in the logits' precision, without a copy of the table
+                    rows = slice(first, min(first + _ROWS, vocabulary))
+                    values_MV[:, rows] += own_ME @ embedding_VE[rows].to(logits_MV).T
             pieces.append(directions(logits_MV, actions_M[part], values_MV))
         return Directions(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
 

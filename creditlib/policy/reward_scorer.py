@@ -106,31 +106,38 @@ class RewardScorer:
     def read(
         self, texts: Sequence[Text], *, gradients: bool = False, values: bool = False
     ) -> list[Judgement]:
-        """Judge every text; the result does not depend on what else is read with it."""
-        found: list[Judgement] = [Judgement(0.0)] * len(texts)
-        for some in self._batches(texts):
-            own = [texts[i] for i in some]
+        """Judge every text. Equal texts are judged once: in different batches rounding would set them apart,
+        and a group of equal responses would seem to have a spread.
+        """
+        distinct = list(dict.fromkeys(texts))
+        found: dict[Text, Judgement] = {}
+        for some in self._batches(distinct):
+            own = [distinct[i] for i in some]
             if not self.caches:
                 own = [Text((), text.before + text.rest) for text in own]
             for i, judgement in zip(some, self._read(own, gradients, values), strict=True):
-                found[i] = judgement if self.caches else _from_the_rest(judgement, len(texts[i].before))
-        return found
+                text = distinct[i]
+                found[text] = judgement if self.caches else _from_the_rest(judgement, len(text.before))
+        return [found[text] for text in texts]
 
     def _batches(self, texts: Sequence[Text]) -> Iterator[list[int]]:
         """Indices of texts in batches of about `tokens` tokens, those after the same beginning together."""
         order = sorted(range(len(texts)), key=lambda i: (texts[i].before, len(texts[i].rest)))
         batch: list[int] = []
-        width = 0
+        width = longest = prompts = 0
         for i in order:
-            length = len(texts[i].rest) if self.caches else len(texts[i].before) + len(texts[i].rest)
-            wider = max(width, length)
+            before, rest = len(texts[i].before), len(texts[i].rest)
+            if not self.caches:
+                before, rest = 0, before + rest
+            another = not batch or texts[i].before != texts[batch[-1]].before
             # A row of padding alone would have no attention, so texts with nothing before them come apart.
             apart = bool(batch) and bool(texts[i].before) != bool(texts[batch[-1]].before)
-            if batch and (apart or wider * (len(batch) + 1) > self.tokens):
+            size = max(width, rest) * (len(batch) + 1) + max(longest, before) * (prompts + another)
+            if batch and (apart or size > self.tokens):
                 yield batch
-                batch, wider = [], length
+                batch, width, longest, prompts, another = [], 0, 0, 0, True
             batch.append(i)
-            width = wider
+            width, longest, prompts = max(width, rest), max(longest, before), prompts + another
         if batch:
             yield batch
 
@@ -205,7 +212,9 @@ class RewardScorer:
     def _agrees(self, *, caches: bool) -> bool:
         """Whether reading in this way gives the model's own scores of two small texts."""
         self.caches = caches
-        tokens = [i for i in range(self.backbone.get_input_embeddings().num_embeddings) if i > 2][:40]
+        rows = self.backbone.get_input_embeddings().num_embeddings
+        # Transformers would take padding at the end for no part of the text.
+        tokens = [i for i in range(rows) if i != self.model.config.pad_token_id][-40:]
         whole = [[tokens[(7 * i + j) % len(tokens)] for i in range(9 - j)] for j in (0, 2)]
         cuts = (5, 3) if caches else (0, 0)
         texts = [Text(tuple(ids[:cut]), tuple(ids[cut:])) for ids, cut in zip(whole, cuts, strict=True)]

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
+from jinja2 import TemplateError
+
 from creditlib.policy.reward_scorer import Text
-from creditlib.types import Prompt, Rollout
+from creditlib.policy.tree import common_prefix
+from creditlib.types import CreditlibError, Prompt, Rollout
 
 _MARK = "creditlib-response"  # stands for a response while a template is taken apart
 
@@ -36,11 +39,11 @@ class ConversationReader:
 
     Args:
         tokenizer: the reward model's.
-        shared: whether the policy has the same vocabulary. If not, texts are tokenised anew, and no token has
-            a place.
+        shared: how many tokens the policy has, where the reward model reads them as they are; ids from there
+            on stand for nothing. None: texts are tokenised anew, and no token has a place.
     """
 
-    def __init__(self, tokenizer: Any, *, shared: bool) -> None:
+    def __init__(self, tokenizer: Any, *, shared: int | None) -> None:
         self._tokenizer, self._shared = tokenizer, shared
 
     def read(self, rollout: Rollout) -> list[Reading]:
@@ -51,14 +54,28 @@ class ConversationReader:
             zip(rollout.group_B.tolist(), rollout.lengths_B.tolist(), strict=True)
         ):
             # The stop token is left to the ending that the reward model knows.
-            said = tuple(rollout.ids_BT[row, : length - (rollout.finish[row] == "stop")].tolist())
+            ids = rollout.ids_BT[row, : length - (rollout.finish[row] == "stop")].tolist()
+            kept = [t for t, token in enumerate(ids) if self._shared is None or token < self._shared]
+            said = tuple(ids[t] for t in kept)
             frame, prompt = frames[group], rollout.prompts[group]
             if frame is None:
                 text, places = self._plain(prompt, rollout.prompt_ids[group], said, rollout.texts[row])
             else:
                 text, places = self._in_turn(prompt, frame, said, rollout.texts[row])
-            found.append(Reading(text, (*places, *[-1] * (length - len(places)))))
+            places_T = [-1] * length
+            for t, place in zip(kept, places, strict=False):  # no places: a vocabulary of its own
+                places_T[t] = place
+            found.append(Reading(text, tuple(places_T)))
         return found
+
+    def check(self, prompts: Sequence[Prompt]) -> None:
+        """See that the template takes every prompt.
+
+        Raises:
+            CreditlibError: one that it does not.
+        """
+        for prompt in prompts:
+            self._frame(prompt)
 
     def read_text(self, prompt: Prompt, text: str) -> Text:
         """A response that nobody sampled, as text."""
@@ -71,17 +88,19 @@ class ConversationReader:
         self, prompt: Prompt, frame: _Frame, said: tuple[int, ...], text: str
     ) -> tuple[Text, Sequence[int]]:
         whole = self._render(prompt, text)
-        if self._shared and whole == frame.before + text + frame.after:
+        if self._shared is not None and whole == frame.before + text + frame.after:
             return Text(frame.before_ids, (*said, *frame.after_ids) or self._end()), range(len(said))
-        # The template edits the message: it strips spaces, or leaves thoughts out.
-        before, ids = (frame.before, frame.before_ids) if whole.startswith(frame.before) else ("", ())
-        rest = self._ids(whole[len(before) :])
-        return Text(ids, rest or self._end()), _matched(said, rest) if self._shared else ()
+        # The template edits the message: it strips spaces, or leaves thoughts out and says so before it.
+        # Where all is as before any message, no token of the response has a partner.
+        ids = self._ids(whole)
+        same = common_prefix(ids[:-1], frame.before_ids)
+        before, rest = ids[:same], ids[same:] or self._end()
+        return Text(before, rest), () if self._shared is None else _matched(said, rest)
 
     def _plain(
         self, prompt: Prompt, prompt_ids: tuple[int, ...], said: tuple[int, ...], text: str
     ) -> tuple[Text, Sequence[int]]:
-        if self._shared:
+        if self._shared is not None:
             return Text(prompt_ids, (*said, *self._end())), range(len(said))
         asked = prompt.text
         if asked is None:
@@ -100,7 +119,13 @@ class ConversationReader:
             *(dict(message) for message in prompt.messages or ()),
             {"role": "assistant", "content": text},
         ]
-        return str(self._tokenizer.apply_chat_template(messages, tokenize=False))
+        try:
+            return str(self._tokenizer.apply_chat_template(messages, tokenize=False))
+        except TemplateError as error:
+            raise CreditlibError(
+                f"the reward model's chat template ({self._tokenizer.name_or_path}) does not take prompt "
+                f"{prompt.id!r}, whose roles are {', '.join(turn['role'] for turn in messages)}: {error}"
+            ) from error
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import torch
@@ -18,18 +18,21 @@ class Judge:
     Args:
         verifier: the task.
         models: reward models by the name of their reward.
-        needs: what the credit strategy needs (`creditlib.types.CreditStrategy.needs`), and so what is read of
-            each token.
+        needs_for: what the credit strategy needs for a reward (`creditlib.types.CreditStrategy.needs`), and
+            so what is read of each token.
 
     Raises:
         CreditlibError: a name that is taken, or no reward at all.
     """
 
     def __init__(
-        self, verifier: Verifier, models: Mapping[str, RewardModel], needs: Collection[str] = ()
+        self,
+        verifier: Verifier,
+        models: Mapping[str, RewardModel],
+        needs_for: Callable[[str], Collection[str]] = lambda reward: (),
     ) -> None:
         self._verifier, self._models = verifier, dict(models)
-        self._gradients, self._values = "reward_gradients" in needs, "reward_values" in needs
+        self._needs = {name: needs_for(name) for name in models}
         if taken := set(models) & set(verifier.reward_names):
             raise CreditlibError(
                 f"reward_model.{min(taken)}: the task has a reward of this name already; choose another"
@@ -47,8 +50,9 @@ class Judge:
         found: dict[str, list[Check]] = {}
         readings: dict[str, RewardReading] = {}
         for name, model in self._models.items():
+            needs = self._needs[name] if look else ()
             found[name], reading = model.judge(
-                rollout, gradients=look and self._gradients, values=look and self._values
+                rollout, gradients="reward_gradients" in needs, values="reward_values" in needs
             )
             if reading is not None:
                 readings[name] = reading

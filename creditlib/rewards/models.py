@@ -13,7 +13,7 @@ from torch import Tensor
 from creditlib.config import LengthWindow
 from creditlib.policy.reward_scorer import Judgement, RewardScorer
 from creditlib.rewards.conversation import ConversationReader, Reading
-from creditlib.types import Check, CreditlibError, RewardReading, Rollout
+from creditlib.types import Check, CreditlibError, Prompt, RewardReading, Rollout
 
 UNBOUNDED = (-math.inf, math.inf)
 
@@ -58,6 +58,14 @@ class RewardModel:
             0
         ]
 
+    def check(self, prompts: Sequence[Prompt]) -> None:
+        """See that the model's chat template takes every prompt; raises a `CreditlibError` where not."""
+        self._reader.check(prompts)
+
+    @property
+    def _reader(self) -> ConversationReader:
+        return ConversationReader(self.tokenizer, shared=None if self.differences else self.shared)
+
     def judge(
         self, rollout: Rollout, *, gradients: bool, values: bool
     ) -> tuple[list[Check], RewardReading | None]:
@@ -66,7 +74,7 @@ class RewardModel:
         A response that exceeds the model's context, or whose score is not finite, has no reward from it and
         is flagged.
         """
-        readings = ConversationReader(self.tokenizer, shared=not self.differences).read(rollout)
+        readings = self._reader.read(rollout)
         limit = self.scorer.context_length
         fits = [
             limit is None or len(reading.text.before) + len(reading.text.rest) <= limit

@@ -79,9 +79,10 @@ class GlobalBatch:
             everyone.by_reward_BK[self.local_B].to(device), everyone.offset_B[self.local_B].to(device)
         )
 
-    def varying_groups(self) -> list[int]:
-        """Groups in which some reward differs between responses, the only ones that can teach anything."""
-        varies_N = varying_rewards(self.scores_BK, self.group_B).any(1)
+    def varying_groups(self, weights: Sequence[float]) -> list[int]:
+        """Groups in which a reward of some weight differs between responses: the others can teach nothing."""
+        trained_K = torch.tensor([weight != 0 for weight in weights])
+        varies_N = (varying_rewards(self.scores_BK, self.group_B) & trained_K).any(1)
         numbers: list[int] = self.group_B.unique()[varies_N].tolist()
         return numbers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creditlib.config import TrainerConfig
@@ -38,6 +39,7 @@ class Collector:
         prompts: the same stream on all processes; each answers every `processes.count`-th prompt.
         settings: prompts and responses a step, dynamic sampling.
         processes: share a step's prompts.
+        weights: of the rewards; a group in which only a reward of weight 0 varies teaches nothing.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Collector:
         prompts: PromptStream,
         settings: TrainerConfig,
         processes: Processes,
+        weights: Sequence[float],
     ) -> None:
         if settings.prompts_per_step < processes.count:
             raise CreditlibError(
@@ -54,7 +57,7 @@ class Collector:
                 "processes without a prompt: raise it, or start fewer processes"
             )
         self._engine, self._judge, self._prompts = engine, judge, prompts
-        self._settings, self._processes = settings, processes
+        self._settings, self._processes, self._weights = settings, processes, weights
 
     def collect(self, step: int, watch: Stopwatch) -> Collected:
         """The responses of `step`.
@@ -81,7 +84,7 @@ class Collector:
             batch = GlobalBatch.gather(rollout, table, numbers, self._processes)
             if not dynamic:
                 return Collected(rollout, table, batch, wanted)
-            kept = batch.varying_groups()[:wanted]
+            kept = batch.varying_groups(self._weights)[:wanted]
             if len(kept) == wanted:
                 break
         kept = kept or list(range(wanted))

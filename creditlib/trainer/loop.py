@@ -13,7 +13,7 @@ from torch import Tensor
 
 from creditlib import registry
 from creditlib.config import RunConfig, nearest
-from creditlib.credit.controls import Controlled
+from creditlib.credit.controls import Controlled, needs_for
 from creditlib.policy.load import Policy, adapter_off, context_length, reference_model
 from creditlib.policy.loss import PolicyLoss
 from creditlib.policy.replay import SamplingPolicy
@@ -59,7 +59,7 @@ from creditlib.types import (
 T = TypeVar("T")
 
 PROVIDED = frozenset({"policy", "hidden", "contexts"})  # what any run can give a credit strategy
-FROM_REWARD_MODELS = frozenset({"reward_gradients", "reward_values"})
+FROM_REWARD_MODELS = frozenset({"reward_gradients", "reward_values", "reward_null"})
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,12 @@ class Trainer:
             self.strategy = Controlled(self.strategy, config.credit.control, config.seed)
         self.loss: PolicyLoss = registry.build("loss", config.loss.name, **config.loss.hyperparameters)
         self.reward_models = dict(reward_models or {})
-        self.judge = Judge(task, self.reward_models, self.strategy.needs)
+        self.judge = Judge(task, self.reward_models, lambda reward: needs_for(self.strategy, reward))
         self._check_parts()
         self.prompts = PromptStream(training_prompts(task) if prompts is None else prompts, config.seed)
-        self.collector = Collector(engine, self.judge, self.prompts, self.settings, self.processes)
+        self.collector = Collector(
+            engine, self.judge, self.prompts, self.settings, self.processes, self._reward_weights()
+        )
         self.evaluator = Evaluator(task, self.judge, engine, config.eval, self.processes)
         self.scorer = Scorer(policy.model, self.settings.packing)
         if self.scorer.fallback_reason:
@@ -165,6 +167,12 @@ class Trainer:
 
     def _check_parts(self) -> None:
         """What cannot be known before the task is there."""
+        named: Sequence[str] = getattr(self.strategy, "rewards", ())  # credit=routed names some
+        if unknown := sorted(set(named) - set(self.judge.names)):
+            raise CreditlibError(
+                f"credit.by_reward.{unknown[0]}: there is no such reward. "
+                f"{nearest(unknown[0], self.judge.names)}"
+            )
         needs, name = self.strategy.needs, self.config.credit.name
         if unmet := needs - PROVIDED - FROM_REWARD_MODELS:
             raise CreditlibError(
@@ -173,7 +181,7 @@ class Trainer:
                 "(python -m creditlib.registry lists them)"
             )
         if needs & FROM_REWARD_MODELS:
-            self._check_reward_models(name)
+            self._check_reward_models(name, named)
         if "contexts" in self.strategy.needs and not isinstance(self.task, ReplayTask):
             raise CreditlibError(
                 f"credit={self.config.credit.name} tells the policy what the verifiers know, but task "
@@ -181,12 +189,6 @@ class Trainer:
                 "creditlib.types.ReplayTask): add them, or choose credit=uniform"
             )
         names, weights = self.judge.names, self._reward_weights()
-        if unknown := sorted(
-            set(getattr(self.strategy, "rewards", ())) - set(names)
-        ):  # credit=routed names some
-            raise CreditlibError(
-                f"credit.by_reward.{unknown[0]}: there is no such reward. {nearest(unknown[0], names)}"
-            )
         if len(weights) != len(names):
             raise CreditlibError(
                 f"advantage.weights={list(weights)}: expected {len(names)} weights, one for each reward of "
@@ -198,21 +200,30 @@ class Trainer:
         weights: Sequence[float] | None = getattr(self.rule, "weights", None)
         return [1.0] * len(self.judge.names) if weights is None else weights
 
-    def _check_reward_models(self, credit: str) -> None:
-        """There is one, and it reads the policy's tokens as they are."""
+    def _check_reward_models(self, credit: str, named: Sequence[str]) -> None:
+        """There is one where the strategy looks into one, and it reads the policy's tokens as they are."""
         if not self.reward_models:
             raise CreditlibError(
                 f"credit={credit} looks into a reward model, and this run has none: choose reward_model=tiny "
                 "or reward_model=hf reward_model.preference.path=..., or another credit strategy"
             )
+        for reward in named:
+            if needs_for(self.strategy, reward) & FROM_REWARD_MODELS and reward not in self.reward_models:
+                raise CreditlibError(
+                    f"credit.by_reward.{reward}: its strategy looks into a reward model, and {reward} is a "
+                    "verifiable reward: name another strategy for it"
+                )
         for reward, model in self.reward_models.items():
-            if model.differences:
+            needs = needs_for(self.strategy, reward) & FROM_REWARD_MODELS
+            if needs and model.differences:
                 raise CreditlibError(
                     f"credit={credit} compares the policy's tokens with those of reward_model.{reward} "
                     f"({model.scorer.source}), which has another vocabulary than {self.policy.source}: "
                     f"{model.differences}. Choose a reward model that was made from the same base model, or "
                     "credit=uniform, which needs its scores alone"
                 )
+            if "reward_null" in needs:
+                _ = model.null_E
 
     # ----------------------------------------------------------------------- a step
 
@@ -273,7 +284,7 @@ class Trainer:
         """Old and reference log-probs, where something needs them."""
         updates = self.settings.epochs * self.settings.minibatches
         old_BT = ref_BT = hidden_BTD = None
-        if "hidden" in self.strategy.needs and rollout.texts:
+        if "hidden" in self.strategy.needs:
             old_BT, hidden_BTD = self.scorer.logps_and_hidden(rollout, self.settings.micro_batch)
         elif self.loss.needs_old(updates) or self.loss.needs_correction:
             old_BT = self._logps(self.scorer, rollout)
@@ -291,7 +302,7 @@ class Trainer:
 
     def _active(self, rollout: Rollout, table: RewardTable) -> Tensor:
         """Rows that count: some reward applies, and not truncated where those are left out."""
-        active_B = table.valid_B
+        active_B = table.valid_B(self._reward_weights())
         if self.settings.mask_truncated:
             finished = [finish != "length" for finish in rollout.finish]
             active_B = active_B & torch.tensor(finished, dtype=torch.bool)

@@ -56,7 +56,7 @@ def encode_pairs(
     pairs: Sequence[PreferencePair], tokenizer: Any, limit: int | None
 ) -> tuple[list[EncodedPair], int]:
     """Pairs as tokens, and how many were left out for being longer than `limit`."""
-    reader = ConversationReader(tokenizer, shared=False)
+    reader = ConversationReader(tokenizer, shared=None)
     numbers: dict[str, int] = {}
     found = []
     for pair in pairs:

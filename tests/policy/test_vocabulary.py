@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
 from creditlib.config import ModelConfig
@@ -54,3 +55,17 @@ def test_other_merges() -> None:
     assert vocabulary_differences(tokenizer, tokenizer, 1536) == []
     (found,) = vocabulary_differences(tokenizer, other, 1536)
     assert found == f"the merges differ ({len(merges)} and {len(merges)}), from number 8 on"
+
+
+def test_special_tokens_that_are_plain_text_there_and_other_kinds() -> None:
+    one, other = world.tokenizer(), world.tokenizer()
+    one.add_special_tokens({"additional_special_tokens": ["w7"]})
+    (found,) = vocabulary_differences(one, other, world.VOCABULARY)
+    assert found == "1 special tokens are plain text there: 'w7'"
+    tiny = load_policy(ModelConfig()).tokenizer
+    vocabulary = tiny.get_vocab()
+    words = Tokenizer(WordLevel(vocabulary, unk_token="<pad>"))
+    plain = PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="<pad>", bos_token="<s>", eos_token="</s>"
+    )
+    assert vocabulary_differences(tiny, plain, 1536) == ["the kinds of tokenizer are BPE and WordLevel"]

@@ -9,7 +9,7 @@ import torch
 
 from creditlib.policy.reward_scorer import Text
 from creditlib.rewards.conversation import ConversationReader
-from creditlib.types import Finish, Prompt, Rollout
+from creditlib.types import CreditlibError, Finish, Prompt, Rollout
 from tests.trainer import world
 
 PLAIN = (
@@ -45,7 +45,7 @@ def rollout(ids: list[int], finish: Finish, *, text: str | None = None, chat: bo
     )
 
 
-def read(template: str | None, asked: Rollout, *, shared: bool = True) -> tuple[Text, tuple[int, ...]]:
+def read(template: str | None, asked: Rollout, *, shared: int | None = 61) -> tuple[Text, tuple[int, ...]]:
     (found,) = ConversationReader(tokenizer(template), shared=shared).read(asked)
     return found.text, found.places
 
@@ -86,7 +86,7 @@ def test_without_turns_it_follows_the_prompts_own_tokens(chat: bool) -> None:
 
 def test_another_vocabulary_reads_the_text() -> None:
     asked = rollout([20, 21, world.EOS], "stop", text="w30 w31 w32")
-    text, places = read(PLAIN, asked, shared=False)
+    text, places = read(PLAIN, asked, shared=None)
     assert text == Text((40, 7, 8, 41, 50), (30, 31, 32, 51, 52)) and places == (-1, -1, -1)
 
 
@@ -102,5 +102,37 @@ def test_an_empty_response_still_has_something_to_read() -> None:
 
 def test_a_text_that_nobody_sampled() -> None:
     prompt = Prompt("p", "t", messages=({"role": "user", "content": "w7"},))
-    reader = ConversationReader(tokenizer(PLAIN), shared=False)
+    reader = ConversationReader(tokenizer(PLAIN), shared=None)
     assert reader.read_text(prompt, "w20 w21") == Text((40, 7, 41, 50), (20, 21, 51, 52))
+
+
+def test_tokens_of_the_prompt_are_no_partners() -> None:
+    """A header that depends on the response, which quotes the prompt; the template leaves the quote out."""
+    template = (
+        "{% for m in messages %}{% if m['role'] == 'assistant' %}"
+        "{{ 'w54 ' if 'w9' in m['content'] else 'w50 ' }}{{ m['content'].split('w9 ')[-1] }} w51"
+        "{% else %}w40 {{ m['content'] }} w41 {% endif %}{% endfor %}"
+    )
+    text, places = read(template, rollout([7, 8, 9, 20, 21, world.EOS], "stop"))
+    assert text == Text((40, 7, 8, 41), (54, 20, 21, 51))
+    assert places == (-1, -1, -1, 1, 2, -1)
+
+
+def test_tokens_that_stand_for_nothing_are_left_out() -> None:
+    """Models have more rows than their tokenizers have tokens, and may sample one of them."""
+    text, places = read(PLAIN, rollout([20, 62, 21, world.EOS], "stop", text="w20 w21"))
+    assert text.rest == (20, 21, 51, 52) and places == (0, -1, 1, -1)
+    text, places = read(None, rollout([62, 20], "length", text="w20"))
+    assert text.rest == (20, world.EOS) and places == (-1, 0)
+
+
+def test_a_template_that_refuses_a_role() -> None:
+    template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}" + PLAIN
+    reader = ConversationReader(tokenizer(template), shared=61)
+    good = Prompt("a", "t", messages=({"role": "user", "content": "w7"},))
+    bad = Prompt("b", "t", messages=({"role": "system", "content": "w7"}, {"role": "user", "content": "w8"}))
+    reader.check([good])
+    with pytest.raises(
+        CreditlibError, match="does not take prompt 'b', whose roles are system, user, assistant"
+    ):
+        reader.check([good, bad])

@@ -30,7 +30,7 @@ def rollout(step: int = 1, count: int = 3) -> Rollout:
 
 
 def judged(needs: Any = (), asked: Rollout | None = None, **settings: Any) -> RewardTable:
-    return Judge(world.Words(), {"taste": reward_model(**settings)}, needs)(
+    return Judge(world.Words(), {"taste": reward_model(**settings)}, lambda reward: needs)(
         rollout() if asked is None else asked
     )
 
@@ -132,7 +132,7 @@ def test_the_window_edits_the_reward_and_not_what_gradients_are_of() -> None:
 def test_what_it_cannot_judge_has_no_reward() -> None:
     asked, model = rollout(), reward_model()
     model.scorer.model.config.max_position_embeddings = 9
-    table = Judge(world.Words(), {"taste": model}, {"reward_gradients"})(asked)
+    table = Judge(world.Words(), {"taste": model}, lambda reward: {"reward_gradients"})(asked)
     for row in range(12):
         prompt, rest = whole(asked, row)
         long = len(prompt) + len(rest) > 9
@@ -141,7 +141,7 @@ def test_what_it_cannot_judge_has_no_reward() -> None:
         assert table.readings["taste"].read_BT[row].any() == (not long and len(rest) > 1)
     broken = reward_model()
     torch.nn.init.constant_(broken.scorer.head.weight, math.inf)
-    table = Judge(world.Words(), {"taste": broken}, {"reward_gradients"})(asked)
+    table = Judge(world.Words(), {"taste": broken}, lambda reward: {"reward_gradients"})(asked)
     assert table.scores_BK[:, 3].isnan().all()
     assert table.checks[0][3].flags == ("reward_model:not_finite",)
 
@@ -170,3 +170,39 @@ def test_no_padding_token() -> None:
     assert Judge(world.Words(), {"taste": model})(rollout()).scores_BK.isfinite()[:, 3].all()
     with pytest.raises(CreditlibError, match="no padding token"):
         _ = model.null_E
+
+
+def test_only_what_is_needed_is_read_and_nothing_in_an_evaluation() -> None:
+    models = {"taste": reward_model(), "tone": reward_model()}
+    judge = Judge(world.Words(), models, lambda reward: {"reward_values"} if reward == "tone" else set())
+    table = judge(rollout())
+    assert set(table.readings) == {"tone"}
+    assert table.readings["tone"].gradients_BTD is None and table.readings["tone"].values_BS is not None
+    assert not judge(rollout(), look=False).readings
+
+
+def test_equal_responses_have_equal_scores_whatever_batch_they_fall_into() -> None:
+    """In float32, among others of many lengths: a group of equal responses must have no spread."""
+    model = random_reward_model("llama", torch.float32)
+    scorer = RewardScorer(model, "random", tokens=40)
+    twin = Text((5, 6, 7), (20, 21, 22, 23))
+    others = [Text((5, 6, 7), (30 + n % 9,) * (1 + n % 7)) for n in range(20)]
+    texts = [text for pair in zip([twin] * 20, others, strict=True) for text in pair]
+    found = scorer.read(texts, gradients=True)
+    assert len({judgement.score for judgement in found[::2]}) == 1
+
+
+def test_micro_tokens_bound_the_prompts_too() -> None:
+    scorer = RewardScorer(random_reward_model("llama"), "random", tokens=64)
+    sizes: list[int] = []
+    own = scorer.backbone.forward
+
+    def watched(**inputs: Any) -> Any:
+        ids = inputs.get("input_ids")
+        sizes.append((inputs["inputs_embeds"][..., 0] if ids is None else ids).numel())
+        return own(**inputs)
+
+    scorer.backbone.forward = watched
+    texts = [Text(tuple(range(3 + n, 33 + n)), (40, 41)) for n in range(12)]
+    scorer.read(texts)
+    assert max(sizes) <= 64

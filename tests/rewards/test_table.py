@@ -51,7 +51,8 @@ def test_rows_are_responses_and_columns_rewards() -> None:
     assert verifier.asked == [(sampled.prompts[b // 2].id, sampled.texts[b]) for b in range(4)]
     expected = torch.tensor([[1.0, -2.0], [0.0, NAN], [NAN, NAN], [0.5, NAN]])
     torch.testing.assert_close(table.scores_BK, expected, equal_nan=True)
-    assert table.valid_B.tolist() == [True, True, False, True]
+    assert table.valid_B([1.0, 1.0]).tolist() == [True, True, False, True]
+    assert table.valid_B([0.0, 2.0]).tolist() == [True, False, False, False]
     assert table.bounds_K2.tolist() == [[0.0, 1.0], [-2.0, 2.0]]
     assert table.checks[0][0].reason == "yes" and table.checks[1][1].reason == "does not apply to this prompt"
     assert table.kind_BK == (("a", "b"),) * 4

@@ -37,6 +37,7 @@ WANT = Pair((user("q"),), "good", "bad")
         {"chosen": "\n\nHuman: q\n\nAssistant: good", "rejected": "\n\nHuman: q\n\nAssistant: bad"},
         {"instruction": "q", "output_1": "good", "output_2": "bad", "preference": 1},
         {"instruction": "q", "output_1": "bad", "output_2": "good", "preference": 2.0},
+        {"instruction": "q", "input": "", "output_1": "good", "output_2": "bad", "preference": 1},
         {"input": "q", "output_1": "bad", "output_2": "good", "label": 2},
     ],
 )
@@ -70,6 +71,15 @@ def test_a_conversation_of_several_turns() -> None:
             {"chosen": [user("q"), assistant("a")], "rejected": [user("r"), assistant("b")]},
             "other conversations",
         ),
+        (
+            {
+                "chosen": "\n\nHuman: q\n\nAssistant: a\n\nHuman: r",
+                "rejected": "\n\nHuman: q\n\nAssistant: b",
+            },
+            "other conversations",
+        ),
+        ({"prompt": "q", "chosen": [user("a")], "rejected": "b"}, "not the assistant's"),
+        ({"instruction": "q", "output_1": "a", "output_2": "b", "preference": True}, "tie"),
         ({"instruction": 7, "output_1": "a", "output_2": "b", "preference": 1}, "expected a text"),
     ],
 )
@@ -136,13 +146,14 @@ def test_the_split_is_the_same_each_time() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sources": ()}, "data.sources is empty"),
+        ({"sources": ()}, "pairs.sources is empty"),
         ({"sources": ("none.jsonl",)}, "none.jsonl is not there"),
         ({"sources": ("torn.jsonl.gz",)}, "cannot be read"),
         ({"sources": ("object.json",)}, "expected a list of rows, found dict"),
         ({"sources": ("ties.json",)}, "no training pairs.*2 rows: a tie"),
-        ({"sources": ("one.json",)}, "no held-out pairs"),
+        ({"sources": ("one.json",)}, "all 1 pairs are of one prompt"),
         ({"sources": ("one.json",), "share": 1.0}, "a share between 0 and 1"),
+        ({"sources": ("one.json",), "limit": -2}, "expected at least 1"),
     ],
 )
 def test_sources_that_cannot_be_used(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -167,10 +178,32 @@ def test_sources_that_cannot_be_used(settings: dict[str, Any], message: str, tmp
         ({"turns": [{"content": "q"}]}, (user("q"),)),
         ({"chosen": "\n\nHuman: q\n\nAssistant: a"}, (user("q"),)),
         ({"question": "q"}, (user("q"),)),
+        ({"prompt": None, "messages": [user("q")]}, (user("q"),)),
+        ({"prompt": [user("q"), assistant("a")]}, (user("q"),)),
     ],
 )
 def test_forms_of_prompts(row: dict[str, Any], want: Any) -> None:
     assert as_prompt(row) == want
+
+
+def test_what_asks_nothing() -> None:
+    for row in ({"chosen": "an answer"}, {"messages": [assistant("a")]}, {"messages": []}):
+        with pytest.raises(ValueError, match="no messages"):
+            as_prompt(row)
+
+
+def test_an_answer_may_quote_a_dialogue_and_an_instruction_may_have_an_input() -> None:
+    quoted = "Sure:\n\nHuman: hi\n\nAssistant: hello"
+    found = as_pair({"prompt": "q", "chosen": quoted, "rejected": "bad"})
+    assert isinstance(found, Pair) and found.chosen == quoted
+    row = {"instruction": "q", "input": "x", "output_1": "a", "output_2": "b", "preference": 1}
+    found = as_pair(row)
+    assert isinstance(found, Pair) and found.messages == as_prompt(row) == (user("q\n\nx"),)
+
+
+def test_nested_beyond_what_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("[" * 200_000)
+    assert list(read_rows("a.jsonl", str(tmp_path))) == [None]
 
 
 # --------------------------------------------------------------------------- public data

@@ -79,7 +79,15 @@ def number(prompt: Prompt) -> int:
 def collect(task: Any, step: int = 1, engine: Any = None, **settings: Any) -> Collected:
     run = world.config(trainer__dynamic_sampling=True, **settings)
     stream = PromptStream(task.prompts("train"), 0)
-    collector = Collector(engine or world.Scripted(), Judge(task, {}), stream, run.trainer, Processes())
+    weights = [1.0] * len(task.reward_names)
+    collector = Collector(
+        engine or world.Scripted(),
+        Judge(task, {}),
+        stream,
+        run.trainer,
+        Processes(),
+        weights,
+    )
     return collector.collect(step, Stopwatch())
 
 
@@ -157,4 +165,4 @@ def test_zero_spread_counts_the_groups_that_a_reward_applies_to() -> None:
     assert metrics["zero_spread/even"] == pytest.approx(2 / 3)
     assert metrics["zero_spread/short"] == 1.0
     assert metrics["reward/short"] == 0.5
-    assert changed.varying_groups() == [0]
+    assert changed.varying_groups([1.0, 1.0]) == [0]

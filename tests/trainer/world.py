@@ -109,6 +109,9 @@ class Informed(Words):
 class Scripted:
     """Responses that depend on the prompt's id and the step alone; some are truncated, some unscored."""
 
+    def __init__(self, temperature: float = 1.0) -> None:
+        self._temperature = temperature
+
     def generate(
         self, prompts: Sequence[Prompt], *, samples: int, step: int, greedy: bool = False
     ) -> Rollout:
@@ -139,6 +142,7 @@ class Scripted:
             sampler_logps_BT=torch.tensor(noise)[:, None] * mask_BT,
             sampler_mass_BT=torch.ones(mask_BT.shape),
             finish=tuple(finish),
+            temperature=self._temperature,
         )
 
 
@@ -216,9 +220,9 @@ def trainer(
     )
 
 
-def reward_model(differences: str = "") -> RewardModel:
+def reward_model(differences: str = "", family: str = "llama") -> RewardModel:
     """Random, of the policy's vocabulary."""
-    scorer = RewardScorer(random_reward_model("llama", vocab=VOCABULARY), "a random reward model")
+    scorer = RewardScorer(random_reward_model(family, vocab=VOCABULARY), "a random reward model")
     return RewardModel(scorer, tokenizer(), VOCABULARY, differences)
 
 
