@@ -367,6 +367,9 @@ def test_a_task_chooses_what_goes_with_it_unless_the_command_does() -> None:
     assert RunConfig.parse(composed).reward_model == {}
     composed = compose_one("train", {"task": "preference", "advantage": {"name": "gdpo"}})
     assert composed["advantage"] == {"name": "gdpo"} and "preference" in composed["reward_model"]
+    # An experiment's choice is a choice; what it chooses for a task comes along.
+    composed = compose_one("train", ["task=preference", "experiment=dr_grpo"])
+    assert composed["advantage"]["std"] == "sample" and "preference" in composed["reward_model"]
     assert compose_one("evaluate", ["task=preference"])["reward_model"]["preference"]["name"] == "tiny"
     sft = compose_one("sft", ["task=preference"])
     assert "advantage" not in sft and "preference" in sft["reward_model"]
@@ -381,3 +384,15 @@ def test_reward_models_of_other_names() -> None:
         RunConfig.parse(compose_one("train", ["reward_model=hf"]))
     with pytest.raises(CreditlibError, match="Did you mean 'path'"):
         RunConfig.parse(compose_one("train", ["reward_model=tiny", "reward_model.preference.pth=x"]))
+
+
+def test_what_goes_with_a_task_must_be_options(tmp_path: Path) -> None:
+    (tmp_path / "task").mkdir()
+    for said, fits in (("[gdpo]", False), ("", True), ("{advantage: grpo}", True), ("{weather: fine}", True)):
+        (tmp_path / "task" / "mine.yaml").write_text(f"name: mine\n_target_: a.B\ngoes_with: {said}\n")
+        if fits:
+            (job,) = compose_jobs("train", ["task=mine"], folder=str(tmp_path))
+            assert job.values["advantage"]["name"] == ("grpo" if "grpo" in said else "gdpo")
+        else:
+            with pytest.raises(CreditlibError, match=r"task\.goes_with: expected options"):
+                compose_jobs("train", ["task=mine"], folder=str(tmp_path))

@@ -50,7 +50,7 @@ def load_classifier(source: str, config: RewardModelConfig) -> Any:
         found = PeftConfig.from_pretrained(source)
         if found.task_type != "SEQ_CLS":
             raise CreditlibError(
-                f"{source} holds an adapter for {found.task_type}, a reward model's is for SEQ_CLS: train "
+                f"{source} holds an adapter for {found.task_type}; a reward model's is for SEQ_CLS: train "
                 "one with python -m creditlib.reward_model"
             )
         base = str(found.base_model_name_or_path)

@@ -93,3 +93,17 @@ def test_the_policy_gives_the_same_from_its_hidden_states() -> None:
     found = SamplingPolicy(Scorer(model)).directions(hidden_MD, actions_M, rewards, temperature=0.8)
     parts = [direction_scores(logits_MV, actions_M, *reward, sigma=1.0) for reward in rewards]
     torch.testing.assert_close(found.score_M, parts[0] + parts[1])
+
+
+def test_a_reward_model_in_half_precision_loses_no_more_than_its_weights_do() -> None:
+    """What all embeddings have in common takes no digits from what sets them apart."""
+    model = random_model("llama", torch.float32)
+    generator = torch.Generator().manual_seed(4)
+    hidden_MD = torch.randn(50, 32, generator=generator)
+    actions_M = torch.randint(0, 61, (50,), generator=generator)
+    gradients_ME = torch.randn(50, 300, generator=generator).bfloat16()
+    embedding_VE = (0.2 + 0.02 * torch.randn(61, 300, generator=generator)).bfloat16()
+    found = SamplingPolicy(Scorer(model)).directions(hidden_MD, actions_M, [(gradients_ME, embedding_VE)])
+    logits_MV = model.lm_head(hidden_MD).detach().double()
+    want_M = direction_scores(logits_MV, actions_M, gradients_ME.double(), embedding_VE.double(), 1.0)
+    assert ((found.score_M - want_M).norm() / want_M.norm()) < 1e-4

@@ -11,9 +11,9 @@ import torch
 
 from creditlib.assemble import build_reward_models
 from creditlib.config import LoraConfig, ModelConfig, RewardModelConfig, RewardModelRun
-from creditlib.policy.load import load_policy
+from creditlib.policy.load import Policy, load_policy
 from creditlib.policy.load_reward import load_reward_model, new_reward_model
-from creditlib.policy.reward_scorer import Text
+from creditlib.policy.reward_scorer import RewardScorer, Text
 from creditlib.reward_model import reward_model
 from creditlib.types import CreditlibError
 from tests.conftest import random_reward_model
@@ -120,3 +120,45 @@ def test_an_adapter_is_no_base(tmp_path: Path) -> None:
     load_policy(ModelConfig(lora=LoraConfig(r=2))).model.save_pretrained(tmp_path / "adapter")
     with pytest.raises(CreditlibError, match="holds an adapter; fold it into its base first"):
         new_reward_model(ModelConfig(name="hf", path=str(tmp_path / "adapter")))
+    with pytest.raises(CreditlibError, match="holds an adapter for CAUSAL_LM"):
+        load_reward_model(RewardModelConfig(path=str(tmp_path / "adapter")), "reward_model.preference")
+
+
+def test_pairs_that_are_all_too_long(tmp_path: Path) -> None:
+    rows = [{"prompt": f"q{n}", "chosen": "SELECT " * 2000, "rejected": "x"} for n in range(4)]
+    (tmp_path / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = RewardModelRun.parse(
+        {
+            "pairs": {
+                "_target_": "tasks.preference_data.PreferencePairs",
+                "sources": [str(tmp_path / "long.jsonl")],
+                "max_chars": 10**6,
+            },
+            "model": {},
+            "log": {"progress": False},
+            "run": {"dir": str(tmp_path / "run")},
+        }
+    )
+    with pytest.raises(CreditlibError, match="0 pairs to learn and 0 held out are short enough"):
+        reward_model(config)
+
+
+def test_gradient_checkpointing_is_taken(tmp_path: Path) -> None:
+    model, _ = new_reward_model(ModelConfig(gradient_checkpointing=True))
+    assert model.is_gradient_checkpointing
+    summary = train(tmp_path, gradient_checkpointing=True)
+    assert summary["accuracy"] == 1.0
+
+
+def test_the_embedded_one_with_another_policy(tmp_path: Path) -> None:
+    other = random_reward_model("llama", torch.float32)
+    policy = Policy(other, world.tokenizer(), "theirs")
+    with pytest.raises(CreditlibError, match="is the embedded one"):
+        build_reward_models({"preference": RewardModelConfig(name="tiny")}, policy)
+
+
+def test_a_padding_token_anywhere_in_the_vocabulary() -> None:
+    for pad in (7, 19, 42, 60):
+        model = random_reward_model("llama")
+        model.config.pad_token_id = pad
+        assert RewardScorer(model, "padded").caches
