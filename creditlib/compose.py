@@ -256,14 +256,29 @@ def _choose(request: Request, name: str, group: str, option: str | None, folders
         raise CreditlibError(f"{group}={option}: no such option. {nearest(option, known)}")
 
 
-def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
+def compose_choices(name: str, arguments: Sequence[str]) -> dict[str, str | None]:
+    """The option of each group of a top configuration under these arguments."""
+    folders = _folders(None)
+    request = _sort(name, _parse_all(arguments)[1], folders)
+    chosen = _put_together(name, request, folders).hydra.runtime.choices
+    parts = {setting.key: setting.value["name"] for setting in request.parts}
+    return {group: parts.get(group, chosen.get(group)) for group in default_options(name, folders[0])}
+
+
+def _put_together(name: str, request: Request, folders: Sequence[Path]) -> Any:
+    """What Hydra makes of the choices, its own configuration beside it."""
     search = ",".join(f"'file://{folder}'" for folder in folders[1:])
     overrides = [f"hydra.searchpath=[{search}]", *request.choices]
+    with _hydra(folders[0]):
+        composed = hydra.compose(name, overrides=overrides, return_hydra_config=True)
+        if more := _companions(name, composed, request, folders):
+            composed = hydra.compose(name, overrides=[*overrides, *more], return_hydra_config=True)
+    return composed
+
+
+def _compose(name: str, request: Request, folders: Sequence[Path]) -> Values:
     try:
-        with _hydra(folders[0]):
-            composed = hydra.compose(name, overrides=overrides, return_hydra_config=True)
-            if more := _companions(name, composed, request, folders):
-                composed = hydra.compose(name, overrides=[*overrides, *more], return_hydra_config=True)
+        composed = _put_together(name, request, folders)
         OmegaConf.set_struct(composed, False)
         del composed["hydra"]
         for key, value, merge in (*request.parts, *request.settings):

@@ -99,7 +99,7 @@ class RewardModelConfig(Section):
     name: Literal["tiny", "hf"] = "hf"
     path: str | None = None  # hub id, a folder, or a run folder; None: what `name` stands for
     revision: str | None = None
-    dtype: Literal["float32", "bfloat16", "float64"] = "float32"
+    dtype: Literal["float32", "bfloat16", "float64"] = "bfloat16"
     device: str = "auto"
     attention: Literal["sdpa", "eager"] = "sdpa"
     trust_remote_code: bool = False

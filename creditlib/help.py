@@ -12,7 +12,14 @@ from typing import Any
 import yaml
 
 from creditlib import registry
-from creditlib.compose import compose_one, configs_folder, default_options, options
+from creditlib.compose import (
+    GOES_WITH,
+    compose_choices,
+    compose_one,
+    configs_folder,
+    default_options,
+    options,
+)
 
 OPTIONS = """\
   key=value          choose an option of a group, or change a setting
@@ -26,15 +33,12 @@ def help_text(config_name: str, about: str, overrides: Sequence[str] = ()) -> st
     """What the command does, its groups with their options, the settings with their values."""
     folder = configs_folder()
     top = folder / f"{config_name}.yaml"
-    chosen = default_options(config_name, folder)
-    values = compose_one(config_name, overrides)
-    for override in overrides:
-        group, _, option = override.partition("=")
-        if group in chosen:
-            chosen[group] = option
+    values, chosen = compose_one(config_name, overrides), compose_choices(config_name, overrides)
     options_block = ["groups and their options (* is chosen):"]
     for group, choice in chosen.items():
         options_block.append(f"  {group}=")
+        if default_options(config_name, folder)[group] is None:
+            options_block.append(f"  {'*' if choice is None else ' '} {'null':<14} none")
         options_block += [
             f"  {'*' if option == choice else ' '} {option:<14} {_describe(group, option, folder)}"
             for option in options(group, [folder])
@@ -43,7 +47,11 @@ def help_text(config_name: str, about: str, overrides: Sequence[str] = ()) -> st
     for group, choice in chosen.items():
         explained |= meanings(folder / group / f"{choice}.yaml", f"{group}.")
     settings_block = ["settings:"]
-    settings_block += [f"  {_show(values, key):<44} {meaning}" for key, meaning in explained.items()]
+    settings_block += [
+        f"  {_show(values, key):<44} {meaning}"
+        for key, meaning in explained.items()
+        if GOES_WITH not in key.split(".")
+    ]
     usage = f"usage: python -m creditlib.{config_name} [option ...] [key=value ...]\n\n{OPTIONS}"
     return "\n\n".join([about.strip(), usage, "\n".join(options_block), "\n".join(settings_block)])
 

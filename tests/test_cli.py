@@ -233,3 +233,12 @@ def test_run_from_python_refuses_what_the_command_refuses() -> None:
 def test_run_from_python_takes_only_ready_tasks(task: Any, message: str, composed: bool) -> None:
     with pytest.raises(CreditlibError, match=message):
         creditlib.run(cli.compose([]) if composed else [], task=task)
+
+
+def test_help_shows_what_goes_with_a_task() -> None:
+    text = help_text("train", "", ["task=preference", "credit=datc"])
+    starred = {line.split()[1] for line in text.splitlines() if line.startswith("  * ")}
+    assert {"preference", "datc", "grpo_population", "tiny"} <= starred and "gdpo" not in starred
+    assert "advantage.std=population" in text and "reward_model.preference.length_window=null" in text
+    assert "goes_with" not in text
+    assert "  * null           none" in help_text("train", "")

@@ -63,10 +63,13 @@ class Response:
     @property
     def moved(self) -> float:
         """How much advantage lies elsewhere than under even credit, in even shares of a token."""
+        applying = [own for own in self.rewards if own.score is not None]
+        added_T = self.advantage_T - sum((own.advantage_T for own in applying), np.float32(0))
         return math.fsum(
-            float(np.nanmean(np.abs(own.advantage_T - own.advantage)))
-            for own in self.rewards
-            if own.score is not None
+            [
+                float(np.nanmean(np.abs(added_T - np.nanmean(added_T)))),
+                *(float(np.nanmean(np.abs(own.advantage_T - own.advantage))) for own in applying),
+            ]
         )
 
 

@@ -18,6 +18,7 @@ docs/methods/datc.md says more, and what each metric means.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -84,21 +85,20 @@ class Datc:
                 f"credit=datc: no reward model gives {' or '.join(table.names)}, and only a reward model's "
                 "reward has a gradient: route other rewards to another strategy"
             )
-        parts = (
-            [models]
-            if self.mix == "sum" and any(context.reward_weights[k] for k in models)
-            else [[k] for k in models]
-        )
+        # Columns that share an allocation, each with the weight of its gradient in it.
+        parts = [{k: 1.0} for k in models]
+        if self.mix == "sum":
+            parts = [{k: context.reward_weights[k] for k in models if context.reward_weights[k] != 0}]
         shape = (*advantages.by_reward_BK.shape, mask_BT.shape[1])
         weights_BKT = advantages.by_reward_BK.new_ones(shape)
         relevance_BKT = advantages.by_reward_BK.new_full(shape, torch.nan)
         tau_BK = advantages.by_reward_BK.new_full(shape[:2], torch.nan)
         diagnostics: dict[str, float] = {}
-        for columns in parts:
-            advantage_B = advantages.by_reward_BK[:, columns].sum(1)
-            score_BT, free_BT, finite_B = self._scores(context, columns)
+        for part in filter(None, parts):
+            advantage_B = advantages.by_reward_BK[:, list(part)].sum(1)
+            score_BT, free_BT, finite_B = self._scores(context, part)
             found = allocate_rows(score_BT, advantage_B, free_BT, tau=self.tau, lam=self.lam)
-            for k in columns:
+            for k in part:
                 weights_BKT[:, k] = found.weights_BT
                 relevance_BKT[:, k] = score_BT.masked_fill(~free_BT, torch.nan)
                 tau_BK[:, k] = found.tau_B
@@ -109,41 +109,43 @@ class Datc:
             weights_BKT,
             mask_BT,
             relevance_BKT=relevance_BKT,
-            measure_K=("direction",) * len(table.names),
+            measure_K=tuple("direction" if k in models else "" for k in range(len(table.names))),
             diagnostics=diagnostics,
             notes_BK={"temperature": tau_BK},
         )
 
-    def _scores(self, context: CreditContext, columns: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def _scores(self, context: CreditContext, part: Mapping[int, float]) -> tuple[Tensor, Tensor, Tensor]:
         """d (B, T), which tokens are free (B, T), and in which responses all is finite (B,)."""
-        table = context.table
+        readings = {k: context.table.readings[context.table.names[k]] for k in part}
         # Of several reward models a token is free that any reads; those that do not have no gradient there.
-        used = [k for k in columns if self.mix == "per_reward" or context.reward_weights[k] != 0]
-        readings = [table.readings[table.names[k]] for k in used]
         free_BT = torch.zeros_like(context.rollout.mask_BT)
-        for reading in readings:
+        for reading in readings.values():
             free_BT |= reading.read_BT
         free_BT &= context.rollout.mask_BT
         if self.direction == "random":
             score_BT = self._random(context, free_BT)
         else:
-            score_BT = self._directions(context, used, readings, free_BT)
+            score_BT = self._directions(context, part, readings, free_BT)
         finite_B = (score_BT.isfinite() | ~free_BT).all(1)
         free_BT &= finite_B[:, None]
         return score_BT.masked_fill(~free_BT, 0.0), free_BT, finite_B
 
     def _directions(
-        self, context: CreditContext, columns: list[int], readings: list[RewardReading], free_BT: Tensor
+        self,
+        context: CreditContext,
+        part: Mapping[int, float],
+        readings: Mapping[int, RewardReading],
+        free_BT: Tensor,
     ) -> Tensor:
         rollout, scores = context.rollout, context.scores
         # The trainer grants what `needs` names.
         assert context.policy is not None and scores.hidden_BTD is not None
         rewards = []
-        for k, reading in zip(columns, readings, strict=True):
-            assert reading.gradients_BTD is not None
-            weight = 1.0 if self.mix == "per_reward" else context.reward_weights[k]
+        for k, weight in part.items():
+            gradients_BTD = readings[k].gradients_BTD
+            assert gradients_BTD is not None
             embedding_VE = context.reward_models[context.table.names[k]].embedding_VE
-            rewards.append((weight * reading.gradients_BTD[free_BT], embedding_VE))
+            rewards.append((weight * gradients_BTD[free_BT], embedding_VE))
         found = context.policy.directions(
             scores.hidden_BTD[free_BT], rollout.ids_BT[free_BT], rewards, temperature=rollout.temperature
         )

@@ -2,7 +2,7 @@
 
 The attribution of a token is its embedding, less that of no token, times the score's gradient::
 
-    I_t = <e_t - e_null, dS / de_t>,      share_t = softmax_t(I / tau) over the response
+    I_t = <e_t - e_null, dR / de_t>,      share_t = softmax_t(I / tau) over the response
 
 The published repository and the paper's equations turn the shares into rewards differently, and both are
 here. With R the reward model's score of the response, r = sigmoid(R) and T tokens::
@@ -101,7 +101,7 @@ class P2t:
             bonus_BT=bonus_BT,
             mean_one=weight == 1.0,
             relevance_BKT=relevance_BKT,
-            measure_K=("attribution",) * len(table.names),
+            measure_K=tuple("attribution" if name in table.readings else "" for name in table.names),
             diagnostics=diagnostics,
         )
 

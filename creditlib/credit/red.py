@@ -77,6 +77,6 @@ class Red:
             mask_BT,
             bonus_BT=bonus_BT,
             relevance_BKT=relevance_BKT,
-            measure_K=("change",) * len(table.names),
+            measure_K=tuple("change" if name in table.readings else "" for name in table.names),
             diagnostics=diagnostics,
         )

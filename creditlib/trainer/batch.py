@@ -142,6 +142,7 @@ def credit_metrics(
     length_M = counted_BT.sum(1, keepdim=True).expand_as(matters_BK)[matters_BK]
     ess_M = weights_MT.sum(1).square() / square_M / length_M
     token_T = advantages_BT[counted_BT].double()
+    added_T = token_T[:0] if credit.bonus_BT is None else credit.bonus_BT[counted_BT].double()
     rows = int(rows_B.sum())
     sums = [
         float(rows),
@@ -150,12 +151,15 @@ def credit_metrics(
         float(len(token_T)),
         token_T.sum().item(),
         token_T.square().sum().item(),
+        float(len(added_T)),
+        added_T.sum().item(),
+        added_T.square().sum().item(),
     ]
     parts = processes.gather(
         (sums, weights_MT.amax().item() if len(ess_M) else -math.inf, dict(credit.diagnostics))
     )
     columns = zip(*(part for part, _, _ in parts), strict=True)
-    count, weighted, ess, tokens, total, square = map(math.fsum, columns)
+    count, weighted, ess, tokens, total, square, *added = map(math.fsum, columns)
     if not count:
         return {}
     mean = total / tokens
@@ -166,6 +170,8 @@ def credit_metrics(
         "advantage/mean": mean,
         "advantage/std": math.sqrt(max(square / tokens - mean * mean, 0.0)),
     }
+    if added[0]:
+        metrics["credit/added"] = math.sqrt(max(added[2] / added[0] - (added[1] / added[0]) ** 2, 0.0))
     for name in dict.fromkeys(name for _, _, diagnostics in parts for name in diagnostics):
         named = [
             (part[0], diagnostics[name]) for part, _, diagnostics in parts if part[0] and name in diagnostics

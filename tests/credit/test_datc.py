@@ -284,6 +284,27 @@ def test_sum_allocates_the_sum_of_the_advantages_by_the_weighted_gradients() -> 
     assert (credit.weights_BKT[:, 0] == 1).all()
 
 
+def test_sum_without_any_weight_is_uniform_and_a_model_of_weight_zero_has_no_say() -> None:
+    world = context(reward_weights=[1.0, 0.0, 0.0])
+    assert torch.equal(Datc(mix="sum").assign(world).weights_BKT, torch.ones(4, 3, 6))
+    world = context(reward_weights=[1.0, 2.0, 0.0])
+    world.table.readings["tone"].gradients_BTD.fill_(math.nan)
+    alone = context(reward_weights=[1.0, 2.0, 0.0])
+    one, other = Datc(mix="sum").assign(world), Datc().assign(alone)
+    torch.testing.assert_close(one.weights_BKT[:, 1], other.weights_BKT[:, 1])
+    assert (one.weights_BKT[:, 2] == 1).all()
+
+
+def test_a_response_that_one_of_two_models_has_not_read() -> None:
+    world = context()
+    world.table.readings["tone"].read_BT[3] = False
+    world.table.readings["tone"].gradients_BTD[3] = 0.0
+    credit = Datc(mix="sum").assign(world)
+    d_T = 2.0 * world.table.readings["taste"].gradients_BTD[3].sum(1)
+    want_T = allocate(d_T, world.advantages.by_reward_BK[3, 1:].sum().item())
+    torch.testing.assert_close(credit.weights_BKT[3, 1], want_T)
+
+
 def test_tokens_that_the_reward_model_reads_otherwise_weigh_one() -> None:
     world = context()
     reading = world.table.readings["taste"]

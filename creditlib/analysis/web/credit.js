@@ -25,11 +25,15 @@ function unpack(response) {
   const advantage = next();
   const rewards = response.rewards.map(() => ({ relevance: next(), weight: next(), advantage: next() }));
   const largest = Math.max(...response.rewards.map((reward) => Math.abs(reward.advantage)));
-  const even = largest > 0 && rewards.every((reward, k) => response.rewards[k].advantage === 0 || reward.weight.every((weight) => weight === 1));
+  // What a method adds belongs to no reward; without one, only the same rest is left for every token.
+  const added = advantage.map((value, t) => value - rewards.reduce((sum, reward) => sum + (reward.advantage[t] || 0), 0));
+  const mean = advantage.reduce((sum, value) => sum + Math.abs(value), 0) / Math.max(1, T);
+  const adds = Math.max(...added) - Math.min(...added) > 1e-4 * (mean + 1e-6);
+  const even = !adds && largest > 0 && rewards.every((reward, k) => response.rewards[k].advantage === 0 || reward.weight.every((weight) => weight === 1));
   // The rewards share a scale, so that they can be compared; their sum has its own.
-  const full = (k) => FULL * (k === ALL ? Math.max(largest, Math.abs(response.advantage)) : largest);
-  const replayed = rewards.map((reward) => reward.relevance.some((value) => !Number.isNaN(value)));
-  return { logp, advantage, rewards, full, even, replayed };
+  const full = (k) => FULL * (k === ALL ? Math.max(largest, Math.abs(response.advantage), adds ? mean : 0) : largest);
+  const replayed = rewards.map((reward, k) => response.rewards[k].measure === "distance" && reward.relevance.some((value) => !Number.isNaN(value)));
+  return { logp, advantage, rewards, full, even, replayed, added: adds ? added : null };
 }
 
 /** How strongly a token is marked, 0 to 1. */
@@ -94,7 +98,7 @@ function applies(reward) {
 
 /** Satisfied, violated, or something between. */
 function verdict({ score, best }) {
-  if (best === null) return "·"; // a reward model's score has no best
+  if (best === null) return ""; // a reward model's score has no best
   if (score > best - 1e-6) return "✓"; // scores are float32
   return score <= 0 ? "✗" : "~";
 }
@@ -265,6 +269,7 @@ function showToken(t) {
   if (now.reward === ALL) {
     lines.push(entry("advantage", signed(advantage[t])), entry("uniform", signed(response.advantage)));
     response.rewards.forEach((reward, k) => applies(reward) && lines.push(entry(rewardName(reward), signed(rewards[k].advantage[t]))));
+    if (now.unpacked.added) lines.push(entry("added", signed(now.unpacked.added[t])));
   } else {
     const { relevance, weight, advantage: share } = rewards[now.reward];
     const { measure, temperature } = response.rewards[now.reward];
