@@ -152,7 +152,10 @@ def _check(setting: str, annotation: Any, value: Any) -> Any:
         adapter = TypeAdapter(annotation, config=config)
         return adapter.validate_python(_as_tuples(value), strict=True)
     except ValidationError as error:
-        reason = error.errors()[0]["msg"].lower()
+        found = error.errors()[0]
+        reason = found["msg"].lower()
+        if found["type"].startswith(("greater_than", "less_than")):  # of the right type, but out of bounds
+            raise CreditlibError(f"{setting}={value!r}: {reason}") from None
         raise CreditlibError(
             f"{setting} must be {_expected(annotation)}, found {value!r} ({reason})"
         ) from None

@@ -69,7 +69,10 @@ def reward_model(config: RewardModelRun, pairs: Any = None) -> dict[str, Any]:
         log.rewind(-1)
         trainer = PairTrainer(model, config.reward)
         planned = plan_pairs(train, config.reward, config.seed)
-        display.say(f"{len(train)} pairs to learn, {len(held_out)} held out; {describe(model)}")
+        display.say(
+            f"{len(train)} pairs to learn in {len(planned)} updates ({config.reward.epochs} epochs), "
+            f"{len(held_out)} held out; {describe(model)}"
+        )
         budget, watch, done = Budget(len(planned), config.reward.minutes), Stopwatch(), 0
         with fast_float32_matmul(), watch("training"):
             with display.progress("reward model", len(planned)) as bar:

@@ -83,6 +83,20 @@ METRICS: Mapping[str, Sequence[Metric]] = {
         Metric("credit/ess", "evenness", "effective sample size over length; 1 = even", SHARE),
         Metric("credit/max_weight", "largest weight", "the largest weight of a token; 1 = even", POSITIVE),
         Metric(DISTANCE, "distance: {}", "mean replay distance; dotted: the noise floor", POSITIVE),
+        Metric("credit/added", "added, std", "of what is added to the tokens' advantages", POSITIVE),
+        Metric(
+            "credit/at_tau/", "at tau: {}", "share of responses weighted at the lowest temperature", SHARE
+        ),
+        Metric(
+            "credit/raised/", "raised: {}", "share of responses whose bounds raised the temperature", SHARE
+        ),
+        Metric(
+            "credit/even/", "even: {}", "share of responses without a free token, or with equal scores", SHARE
+        ),
+        Metric("credit/not_finite/", "not finite: {}", "share of responses whose numbers are none", SHARE),
+        Metric(
+            "credit/no_advantage/", "no advantage: {}", "share of responses that earn nothing here", SHARE
+        ),
         Metric("credit/", "{}", "what the credit strategy says of itself"),
     ],
     "health": [
@@ -103,7 +117,9 @@ METRICS: Mapping[str, Sequence[Metric]] = {
 
 def sections(groups: Sequence[Group], window: int) -> tuple[Section, ...]:
     """All charts that the runs have metrics for, with trailing means over `window` steps."""
-    left = [key for key in _training_metrics(groups) if key != FLOOR and not _is_outcome(key)]
+    keys = _training_metrics(groups)
+    tabled = {f"credit/{outcome}/{reward}" for reward in _replayed(keys) for outcome in OUTCOMES}
+    left = [key for key in keys if key != FLOOR and key not in tabled]
     floor = tuple(replace(own, role="floor") for own in _series(groups, FLOOR, window))
     found = []
     for name, metrics in METRICS.items():
@@ -161,6 +177,7 @@ def _evaluation_metrics(groups: Sequence[Group]) -> list[str]:
     return [key for key in keys if EVALUATION.covers(key) and f"{key}_low" in keys]
 
 
-def _is_outcome(metric: str) -> bool:
-    family, _, rest = metric.partition("/")
-    return family == "credit" and rest.partition("/")[0] in OUTCOMES
+def _replayed(metrics: Sequence[str]) -> list[str]:
+    """Rewards whose outcomes are those of replays, which a table shows."""
+    first = f"credit/{OUTCOMES[0]}/"
+    return [metric.removeprefix(first) for metric in metrics if metric.startswith(first)]

@@ -65,7 +65,10 @@ class Routed:
                     f"credit.by_reward.{reward}: expected the name of a credit strategy (other than routed), "
                     f"or its settings with a name among them; found {section!r}"
                 )
-            strategy: CreditStrategy = registry.build("credit", name, **settings)
+            try:
+                strategy: CreditStrategy = registry.build("credit", name, **settings)
+            except CreditlibError as error:
+                raise CreditlibError(f"credit.by_reward.{reward}: {error}") from error
             for known, rewards in found:
                 if known == strategy:
                     rewards.append(reward)

@@ -112,7 +112,9 @@ class PairTrainer:
             loss.backward()
             self.optimizer.accumulate()
             total += loss.item()
-            right += float((scores_P2[:, 0] > scores_P2[:, 1]).sum())
+            right += float(
+                scores_P2.detach().diff(dim=1).sign().neg().add(1).div(2).sum()
+            )  # a tie is half right
         norm = self.optimizer.reduce()
         finite = math.isfinite(total) and math.isfinite(norm)
         if finite:
