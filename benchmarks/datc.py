@@ -191,11 +191,10 @@ def main() -> None:
             make_trainer(options, options.memory, policy, model).step(1)
         print(json.dumps({"peak": peak_memory()}))
         return
-    measure(options)
     settings: list[str] = []
     for name in ("prompts", "responses", "prompt", "tokens", "micro_batch", "runs", "dtype"):
         settings += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    peaks = {
+    peaks = {  # first: this process keeps the memory of what it measures
         side: in_new_process("benchmarks.datc", [*settings, "--memory", side])["peak"]
         for side in ("uniform", "datc")
     }
@@ -203,6 +202,7 @@ def main() -> None:
         f"peak memory: uniform {peaks['uniform']:.0f} MB, datc {peaks['datc']:.0f} MB, "
         f"{peaks['datc'] / peaks['uniform']:.2f} x"
     )
+    measure(options)
 
 
 if __name__ == "__main__":
