@@ -30,13 +30,16 @@ def random_model(family: str, dtype: torch.dtype = torch.float64, *, vocab: int 
         eos_token_id=2,
     )
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
-    # The default initialisation is nearly uniform; wider weights make a wrong mask visible.
+    return widened(AutoModelForCausalLM.from_config(config, dtype=dtype).eval())
+
+
+def widened(model: Any) -> Any:
+    """The default initialisation is nearly uniform; wider weights make a wrong mask visible."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
                 parameter.mul_(8.0)
-    if dtype == torch.float64:
+    if model.dtype == torch.float64:
         keep_norms_double(model)
     return model
 
@@ -74,11 +77,4 @@ def random_reward_model(family: str, dtype: torch.dtype = torch.float64, *, voca
     config = random_model(family, vocab=vocab).config
     config.num_labels = 1
     torch.manual_seed(3)
-    model = AutoModelForSequenceClassification.from_config(config, dtype=dtype).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 2:
-                parameter.mul_(8.0)
-    if dtype == torch.float64:
-        keep_norms_double(model)
-    return model
+    return widened(AutoModelForSequenceClassification.from_config(config, dtype=dtype).eval())
