@@ -227,17 +227,23 @@ class RunConfig(Section):
         return parse_section(RunConfig, config)
 
 
-class SftSettings(Section):
+class FitSettings(Section):
+    """How a model is fitted to examples."""
+
     epochs: Count = 1
     max_steps: NonNegative = 0  # 0: as many as the epochs need
     minutes: Positive | None = None  # stop after this time, with the schedule fitted to it
-    batch: Count = 32  # prompts an update
+    batch: Count  # examples an update
     micro_tokens: Count = 4096  # most tokens of one forward and backward
     learning_rate: Positive = 1e-4
     warmup_share: BelowOne = 0.05
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     max_grad_norm: Positive = 1.0
-    max_skipped_updates: Count = 5  # consecutive updates lost to NaN before the warm start stops
+    max_skipped_updates: Count = 5  # consecutive updates lost to NaN before the fit stops
+
+
+class SftSettings(FitSettings):
+    batch: Count = 32  # prompts an update
 
 
 class SftConfig(Section):
@@ -259,19 +265,10 @@ class SftConfig(Section):
         return parse_section(SftConfig, config)
 
 
-class PairSettings(Section):
+class PairSettings(FitSettings):
     """How a reward model learns from preference pairs."""
 
-    epochs: Count = 1
-    max_steps: NonNegative = 0  # 0: as many as the epochs need
-    minutes: Positive | None = None
     batch: Count = 16  # pairs an update
-    micro_tokens: Count = 4096  # most tokens of one forward and backward, padding included
-    learning_rate: Positive = 1e-4
-    warmup_share: BelowOne = 0.05
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    max_grad_norm: Positive = 1.0
-    max_skipped_updates: Count = 5
     # TCRM: the head's output at each token of an answer is drawn to the answer's score, and to the next
     # token's.
     look_ahead: Annotated[float, Field(ge=0)] = 0.0

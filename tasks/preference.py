@@ -32,7 +32,7 @@ class Preference:
         evaluation: split -> file or hub data set with held-out prompts.
         data: folder that names of files are relative to.
         rewards: verifiable rewards beside the reward model's: names of rewards of text-to-SQL for its sample,
-            else import paths of functions (`tasks.simple`) -> name.
+            else import paths of functions (`tasks.simple`), each called as the function is.
         style: ``chat``, or ``text`` for base models.
         limit: so many training prompts, spread evenly; None: all.
 

@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from creditlib.trainer.metrics import ratio_interval
+
 Array = NDArray[np.float64]
 Key = tuple[int, str, int]  # step, prompt, index within the prompt's group
 Outcome = Literal["satisfied", "violated", "pooled"]
@@ -152,7 +154,9 @@ def localization(
             low = high = math.nan
             if len(chosen) >= least:
                 clusters = [case.response for case in chosen]
-                low, high = _ratio_interval(clusters, distance_C, tokens_C, draws, seed)
+                low, high = ratio_interval(
+                    clusters, distance_C.tolist(), tokens_C.tolist(), seed=seed, draws=draws
+                )
             rows.append(
                 Localization(kind, outcome, len(chosen), distance, share, distance / share, low, high)
             )
@@ -236,22 +240,6 @@ def _held(case: Case, fraction: float) -> float:
     """Share of the distance that the top `fraction` of the tokens hold."""
     so_far = np.concatenate([[0.0], np.sort(case.share_T)[::-1].cumsum()])
     return float(np.interp(fraction * len(case.share_T), np.arange(len(so_far)), so_far))
-
-
-def _ratio_interval(
-    clusters: Sequence[Hashable], distance_C: Array, tokens_C: Array, draws: int, seed: int
-) -> tuple[float, float]:
-    """95 % interval of mean distance over mean tokens; cases of one response are drawn together."""
-    number = {cluster: r for r, cluster in enumerate(dict.fromkeys(clusters))}
-    response_C = np.array([number[cluster] for cluster in clusters])
-    distance_R, tokens_R = np.bincount(response_C, distance_C), np.bincount(response_C, tokens_C)
-    generator = np.random.default_rng(seed)
-    ratios = []
-    for _ in range(draws):
-        drawn = generator.integers(0, len(number), len(number))
-        ratios.append(distance_R[drawn].sum() / tokens_R[drawn].sum())
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def _percent(share: float) -> str:

@@ -69,12 +69,10 @@ def load_policy(config: ModelConfig) -> Policy:
         else:
             model = _load_model(source, config, dtype)
             if config.lora:
-                model = _add_lora(model, config.lora)
+                model = add_lora(model, config.lora, "CAUSAL_LM")
         tokenizer = load_tokenizer(source, config)
     if config.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        if hasattr(model, "peft_config"):
-            model.enable_input_require_grads()
+        checkpoint_gradients(model)
     return Policy(model.to(device), tokenizer, source)
 
 
@@ -232,7 +230,15 @@ def _load_adapter(source: str, config: ModelConfig, dtype: Dtype) -> Any:
     return PeftModel.from_pretrained(_load_model(base, config, dtype), source, is_trainable=True)
 
 
-def _add_lora(model: Any, lora: LoraConfig) -> Any:
+def checkpoint_gradients(model: Any) -> None:
+    """Trade time for memory in training."""
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if hasattr(model, "peft_config"):
+        model.enable_input_require_grads()
+
+
+def add_lora(model: Any, lora: LoraConfig, task_type: str) -> Any:
+    """A fresh adapter; `task_type` is peft's word for the model's head."""
     import peft
 
     settings = peft.LoraConfig(
@@ -240,7 +246,7 @@ def _add_lora(model: Any, lora: LoraConfig) -> Any:
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
         target_modules=lora.targets,
-        task_type="CAUSAL_LM",
+        task_type=task_type,
     )
     return peft.get_peft_model(model, settings, autocast_adapter_dtype=True)
 

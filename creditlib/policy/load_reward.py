@@ -10,6 +10,8 @@ import torch
 
 from creditlib.config import ModelConfig, RewardModelConfig
 from creditlib.policy.load import (
+    add_lora,
+    checkpoint_gradients,
     clear_errors,
     find_source,
     holds_adapter,
@@ -110,21 +112,10 @@ def new_reward_model(config: ModelConfig) -> tuple[Any, Any]:
     torch.nn.init.zeros_(model.score.weight)
     # Transformers finds the last token of a padded row by it.
     model.config.pad_token_id = _padding(tokenizer)
-    if config.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if config.lora:
-        import peft
-
-        settings = peft.LoraConfig(
-            r=config.lora.r,
-            lora_alpha=config.lora.alpha,
-            lora_dropout=config.lora.dropout,
-            target_modules=config.lora.targets,
-            task_type="SEQ_CLS",
-        )
-        model = peft.get_peft_model(model, settings, autocast_adapter_dtype=True)
-        if config.gradient_checkpointing:
-            model.enable_input_require_grads()
+        model = add_lora(model, config.lora, "SEQ_CLS")
+    if config.gradient_checkpointing:
+        checkpoint_gradients(model)
     return model.to(device), tokenizer
 
 

@@ -11,6 +11,7 @@ from jinja2 import TemplateError
 
 from creditlib.policy.reward_scorer import Text
 from creditlib.policy.tree import common_prefix
+from creditlib.rollout.encode import plain_text
 from creditlib.types import CreditlibError, Prompt, Rollout
 
 _MARK = "creditlib-response"  # stands for a response while a template is taken apart
@@ -102,10 +103,8 @@ class ConversationReader:
     ) -> tuple[Text, Sequence[int]]:
         if self._shared is not None:
             return Text(prompt_ids, (*said, *self._end())), range(len(said))
-        asked = prompt.text
-        if asked is None:
-            asked = "".join(f"{message['content']}\n\n" for message in prompt.messages or ())
-        return Text(tuple(self._tokenizer(asked)["input_ids"]), (*self._ids(text), *self._end())), ()
+        before = self._tokenizer(plain_text(prompt))["input_ids"]
+        return Text(tuple(before), (*self._ids(text), *self._end())), ()
 
     def _frame(self, prompt: Prompt) -> _Frame | None:
         """What the template writes before and after a response; None where there are no turns."""

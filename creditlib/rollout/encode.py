@@ -79,9 +79,7 @@ class PromptEncoder:
         )  # the template writes BOS itself where the model wants one
 
     def _text(self, prompt: Prompt) -> list[int]:
-        text = prompt.text
-        if text is None:
-            text = "".join(f"{message['content']}\n\n" for message in prompt.messages or ())
+        text = plain_text(prompt)
         ids = self._ids(text, special=False)
         # Of what the tokenizer adds only BOS is wanted: some tokenizers close with EOS, which leaves nothing
         # to say.
@@ -92,6 +90,13 @@ class PromptEncoder:
 
     def _ids(self, text: str, *, special: bool) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=special)["input_ids"])
+
+
+def plain_text(prompt: Prompt) -> str:
+    """Its text, or the contents of its messages with an empty line after each."""
+    if prompt.text is not None:
+        return prompt.text
+    return "".join(f"{message['content']}\n\n" for message in prompt.messages or ())
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:

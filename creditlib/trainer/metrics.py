@@ -125,13 +125,26 @@ def clustered_interval(
         seed: of the draws.
         draws: how many.
     """
+    low, high = ratio_interval(clusters, values, [1.0] * len(values), seed=seed, draws=draws)
+    return float(np.mean(values)), low, high
+
+
+def ratio_interval(
+    clusters: Sequence[Hashable],
+    values: Sequence[float],
+    whole: Sequence[float],
+    *,
+    seed: int = 0,
+    draws: int = 4000,
+) -> tuple[float, float]:
+    """95 % interval of sum(values) / sum(whole) by the bootstrap over clusters, drawn together."""
     numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
     of_V = np.array([numbers[cluster] for cluster in clusters])
-    sum_C, count_C = np.bincount(of_V, np.asarray(values, float)), np.bincount(of_V)
+    value_C, whole_C = np.bincount(of_V, values), np.bincount(of_V, whole)
     generator = np.random.default_rng(seed)
-    means = []
+    ratios = []
     for _ in range(draws):
-        drawn = generator.integers(0, len(sum_C), len(sum_C))
-        means.append(sum_C[drawn].sum() / count_C[drawn].sum())
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(np.mean(values)), float(low), float(high)
+        drawn = generator.integers(0, len(numbers), len(numbers))
+        ratios.append(value_C[drawn].sum() / whole_C[drawn].sum())
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(low), float(high)

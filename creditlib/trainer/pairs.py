@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,9 @@ from creditlib.policy.modes import evaluating
 from creditlib.policy.reward_scorer import Text
 from creditlib.policy.trunk import Trunk
 from creditlib.rewards.conversation import ConversationReader
+from creditlib.trainer.fitting import Fitting
 from creditlib.trainer.metrics import clustered_interval
-from creditlib.trainer.optimizer import Optimizer
-from creditlib.trainer.supervised import BETAS, warmup_then_linear
-from creditlib.types import CreditlibError, Message, Prompt
+from creditlib.types import Message, Prompt
 
 _BINS = 10  # of confidence, in the table of calibration
 
@@ -86,10 +84,7 @@ class PairTrainer:
         self.model, self.settings = model, settings
         self._trunk = Trunk(model)
         self._head = self._trunk.base.score
-        self.optimizer = Optimizer(
-            model, betas=BETAS, weight_decay=settings.weight_decay, max_grad_norm=settings.max_grad_norm
-        )
-        self._skipped_in_a_row = 0
+        self.fitting = Fitting(model, settings, "reward")
 
     def update(self, pairs: Sequence[EncodedPair], progress: float) -> dict[str, float]:
         """One optimizer update. Where its loss or gradient is not finite the weights stay as they were.
@@ -98,35 +93,17 @@ class PairTrainer:
             CreditlibError: too many updates in a row were not finite.
         """
         settings = self.settings
-        rate = settings.learning_rate * warmup_then_linear(progress, settings.warmup_share)
-        self.model.train()
-        self.optimizer.zero_grad()
+        self.fitting.begin()
         total = right = 0.0
         for some in _micro_batches(pairs, settings.micro_tokens):
             values = self._values([pairs[i] for i in some])
-            scores_P2 = _last(values)
-            loss = -logsigmoid(scores_P2[:, 0] - scores_P2[:, 1]).sum()
+            margins_P = _margins(values)
+            loss = -logsigmoid(margins_P).sum()
             if settings.look_ahead or settings.smoothness:
                 loss = loss + sum(map(self._unsteadiness, values)) / 2
-            loss = loss / len(pairs)
-            loss.backward()
-            self.optimizer.accumulate()
-            total += loss.item()
-            right += float(
-                scores_P2.detach().diff(dim=1).sign().neg().add(1).div(2).sum()
-            )  # a tie is half right
-        norm = self.optimizer.reduce()
-        finite = math.isfinite(total) and math.isfinite(norm)
-        if finite:
-            self.optimizer.step(rate)
-        self._skipped_in_a_row = 0 if finite else self._skipped_in_a_row + 1
-        if self._skipped_in_a_row >= settings.max_skipped_updates:
-            raise CreditlibError(
-                f"stopped: {self._skipped_in_a_row} updates in a row had a loss or gradient that is not "
-                f"finite (reward.max_skipped_updates); the last had loss {total} and gradient norm {norm}. "
-                "Start again with a lower reward.learning_rate or with model.dtype=float32"
-            )
-        return {"loss": total, "accuracy": right / len(pairs), "grad_norm": norm, "learning_rate": rate}
+            total += self.fitting.add(loss / len(pairs))
+            right += float(_right(margins_P.detach().cpu().numpy()).sum())
+        return {**self.fitting.finish(total, progress), "accuracy": right / len(pairs)}
 
     @torch.no_grad()
     def margins(self, pairs: Sequence[EncodedPair]) -> np.ndarray:
@@ -134,8 +111,7 @@ class PairTrainer:
         found = np.zeros(len(pairs))
         with evaluating(self.model):
             for some in _micro_batches(pairs, self.settings.micro_tokens):
-                scores_P2 = _last(self._values([pairs[i] for i in some])).double()
-                found[some] = (scores_P2[:, 0] - scores_P2[:, 1]).cpu().numpy()
+                found[some] = _margins(self._values([pairs[i] for i in some])).double().cpu().numpy()
         return found
 
     def _values(self, pairs: Sequence[EncodedPair]) -> list[Tensor]:
@@ -175,9 +151,15 @@ def _micro_batches(pairs: Sequence[EncodedPair], tokens: int) -> Iterator[list[i
         yield chosen
 
 
-def _last(values: Sequence[Tensor]) -> Tensor:
-    """Scores of chosen and rejected answers, (P, 2)."""
-    return torch.stack([value_S[-1] for value_S in values]).view(-1, 2)
+def _margins(values: Sequence[Tensor]) -> Tensor:
+    """r_chosen - r_rejected of each pair, (P,), from what `PairTrainer._values` gives."""
+    scores_P2 = torch.stack([value_S[-1] for value_S in values]).view(-1, 2)
+    return scores_P2[:, 0] - scores_P2[:, 1]
+
+
+def _right(margins_P: np.ndarray) -> np.ndarray:
+    """Which pairs are ranked right, (P,): 1, 0, or 0.5 for a tie."""
+    return np.where(margins_P == 0, 0.5, margins_P > 0)
 
 
 def plan_pairs(pairs: Sequence[EncodedPair], settings: PairSettings, seed: int) -> list[list[EncodedPair]]:
@@ -203,7 +185,7 @@ def ranking(pairs: Sequence[EncodedPair], margins_P: np.ndarray) -> dict[str, fl
     ``calibration_error`` is the mean over pairs of |confidence - accuracy| of the pair's bin of confidence,
     sigmoid(|margin|), in bins of as many pairs each.
     """
-    right_P = np.where(margins_P == 0, 0.5, margins_P > 0)
+    right_P = _right(margins_P)
     accuracy, low, high = over_prompts(pairs, right_P)
     metrics = {"pairs": float(len(pairs)), "accuracy": accuracy, "accuracy_low": low, "accuracy_high": high}
     metrics["loss"] = float(np.logaddexp(0.0, -margins_P).mean())
@@ -217,7 +199,7 @@ def ranking(pairs: Sequence[EncodedPair], margins_P: np.ndarray) -> dict[str, fl
 def calibration(margins_P: np.ndarray) -> list[dict[str, float]]:
     """Mean confidence and accuracy of the pairs in each bin, from the least confident on."""
     confidence_P = 1 / (1 + np.exp(-np.abs(margins_P)))
-    right_P = np.where(margins_P == 0, 0.5, margins_P > 0)
+    right_P = _right(margins_P)
     found = []
     for own in np.array_split(np.argsort(confidence_P, kind="stable"), min(_BINS, len(margins_P))):
         means = confidence_P[own].mean(), right_P[own].mean()
@@ -248,7 +230,7 @@ def report(
 ) -> dict[str, Any]:
     """All of what is said about a trained model: `ranking`, and length alone beside it."""
     by_length_P = length_baseline(train, held_out)
-    right_P = np.where(margins_P == 0, 0.5, margins_P > 0)
+    right_P = _right(margins_P)
     length = over_prompts(held_out, by_length_P)
     gain = over_prompts(held_out, right_P - by_length_P)
     metrics: dict[str, Any] = dict(ranking(held_out, margins_P))

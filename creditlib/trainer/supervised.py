@@ -6,7 +6,6 @@ once.
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -17,11 +16,10 @@ from creditlib.config import SftSettings
 from creditlib.policy.scoring import Scorer
 from creditlib.policy.tree import common_prefix, families
 from creditlib.rollout.encode import PromptEncoder
-from creditlib.trainer.optimizer import Optimizer
-from creditlib.types import CreditlibError, Prompt
+from creditlib.trainer.fitting import Fitting
+from creditlib.types import Prompt
 
 TREE_TOKENS = 1024  # attention over a tree grows with the square of its size
-BETAS = (0.9, 0.98)  # of AdamW
 
 Trees = list[list[int]]  # an optimizer batch: indices of examples, those of a prefix tree together
 
@@ -103,13 +101,7 @@ class Supervised:
 
     def __init__(self, scorer: Scorer, settings: SftSettings) -> None:
         self.scorer, self.settings = scorer, settings
-        self.optimizer = Optimizer(
-            scorer.model,
-            betas=BETAS,
-            weight_decay=settings.weight_decay,
-            max_grad_norm=settings.max_grad_norm,
-        )
-        self._skipped_in_a_row = 0
+        self.fitting = Fitting(scorer.model, settings, "sft")
 
     def update(
         self,
@@ -135,9 +127,7 @@ class Supervised:
             return len(examples[i].ids) - 1 if whole else len(examples[i].response)
 
         tokens = sum(learned(i) for tree in trees for i in tree)
-        rate = self.settings.learning_rate * warmup_then_linear(progress, self.settings.warmup_share)
-        self.scorer.model.train()
-        self.optimizer.zero_grad()
+        self.fitting.begin()
         total = 0.0
         for rows in self._micro_batches(examples, trees):
             sequences = [examples[i].ids for _, i in rows]
@@ -145,22 +135,8 @@ class Supervised:
             logps_RT, _ = self.scorer.forward_sequences(
                 sequences, responses, [tree for tree, _ in rows], width=max(responses)
             )
-            loss = -logps_RT.sum() / tokens  # 0 outside the mask
-            loss.backward()
-            self.optimizer.accumulate()
-            total += loss.item()
-        norm = self.optimizer.reduce()
-        finite = math.isfinite(total) and math.isfinite(norm)
-        if finite:
-            self.optimizer.step(rate)
-        self._skipped_in_a_row = 0 if finite else self._skipped_in_a_row + 1
-        if self._skipped_in_a_row >= self.settings.max_skipped_updates:
-            raise CreditlibError(
-                f"stopped: {self._skipped_in_a_row} updates in a row had a loss or gradient that is not "
-                f"finite (sft.max_skipped_updates); the last had loss {total} and gradient norm {norm}. "
-                "Nothing was saved: start again with a lower sft.learning_rate or with model.dtype=float32"
-            )
-        return {"loss": total, "grad_norm": norm, "learning_rate": rate, "response_tokens": float(tokens)}
+            total += self.fitting.add(-logps_RT.sum() / tokens)  # 0 outside the mask
+        return {**self.fitting.finish(total, progress), "response_tokens": float(tokens)}
 
     def _micro_batches(
         self, examples: Sequence[Example], trees: Sequence[Sequence[int]]
@@ -189,12 +165,6 @@ class Budget:
         if self._seconds is not None:
             share = max(share, (time.monotonic() - self._start) / self._seconds)
         return share
-
-
-def warmup_then_linear(progress: float, warmup: float) -> float:
-    if progress < warmup:
-        return (progress + 0.1 * warmup) / (1.1 * warmup)
-    return max(0.0, (1.0 - progress) / (1.0 - warmup))
 
 
 def describe(model: Any) -> str:

@@ -108,11 +108,14 @@ def test_an_epoch_is_an_epoch_where_trees_do_not_add_up_to_the_batch() -> None:
 def test_tiny_updates_of_bfloat16_weights_add_up(make_model) -> None:
     model, made = make_model("llama", torch.bfloat16), examples()
     supervised = Supervised(Scorer(model), SftSettings(learning_rate=1e-6, warmup_share=0.0))
-    before = [parameter.detach().clone() for parameter in supervised.optimizer.parameters]
+    before = [parameter.detach().clone() for parameter in supervised.fitting.optimizer.parameters]
     for _ in range(3):
         supervised.update(made, [[0, 2], [1, 3]], 0.0)
     moved = torch.cat(
-        [(p - b).abs().flatten() for p, b in zip(supervised.optimizer.parameters, before, strict=True)]
+        [
+            (p - b).abs().flatten()
+            for p, b in zip(supervised.fitting.optimizer.parameters, before, strict=True)
+        ]
     )
     assert 1e-7 < moved.max().item() < 1e-5 and (moved > 1e-7).float().mean().item() > 0.3
 
@@ -127,7 +130,7 @@ def test_updates_that_are_not_finite_are_skipped_then_stop_the_warm_start(make_m
 
     supervised.scorer.forward_sequences = sometimes_nan  # type: ignore[method-assign]
     assert math.isnan(supervised.update(made, [[0]], 0.5)["loss"])
-    assert all(parameter.isfinite().all() for parameter in supervised.optimizer.parameters)
+    assert all(parameter.isfinite().all() for parameter in supervised.fitting.optimizer.parameters)
     assert math.isfinite(supervised.update(made, [[0]], 0.5)["loss"])
     supervised.update(made, [[0]], 0.5)
     with pytest.raises(CreditlibError, match=r"stopped: 2 updates in a row .*sft\.max_skipped_updates"):

@@ -1,0 +1,71 @@
+"""The optimizer updates of a fit to examples, whatever its loss."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, nn
+
+from creditlib.config import FitSettings
+from creditlib.trainer.optimizer import Optimizer
+from creditlib.types import CreditlibError
+
+BETAS = (0.9, 0.98)  # of AdamW
+
+
+class Fitting:
+    """Fits a model's weights. An update starts with `begin`, gets its loss in parts and ends with `finish`.
+
+    Args:
+        model: what is trained.
+        settings: learning rate and its like.
+        section: of the configuration that holds them, for messages.
+    """
+
+    def __init__(self, model: nn.Module, settings: FitSettings, section: str) -> None:
+        self.model, self._settings, self._section = model, settings, section
+        self.optimizer = Optimizer(
+            model, betas=BETAS, weight_decay=settings.weight_decay, max_grad_norm=settings.max_grad_norm
+        )
+        self._skipped_in_a_row = 0
+
+    def begin(self) -> None:
+        self.model.train()
+        self.optimizer.zero_grad()
+
+    def add(self, loss: Tensor) -> float:
+        """Take over the gradient of a part of the loss; the part's value."""
+        loss.backward()
+        self.optimizer.accumulate()
+        return loss.item()
+
+    def finish(self, loss: float, progress: float) -> dict[str, float]:
+        """Step, unless the loss or the gradient is not finite: then the weights stay as they were.
+
+        Args:
+            loss: of the whole update.
+            progress: share of the fit that is done, in [0, 1]: the rate warms up, then decays linearly.
+
+        Raises:
+            CreditlibError: too many updates in a row were not finite.
+        """
+        rate = self._settings.learning_rate * _warmup_then_linear(progress, self._settings.warmup_share)
+        norm = self.optimizer.reduce()
+        finite = math.isfinite(loss) and math.isfinite(norm)
+        if finite:
+            self.optimizer.step(rate)
+        self._skipped_in_a_row = 0 if finite else self._skipped_in_a_row + 1
+        if self._skipped_in_a_row >= self._settings.max_skipped_updates:
+            raise CreditlibError(
+                f"stopped: {self._skipped_in_a_row} updates in a row had a loss or gradient that is not "
+                f"finite ({self._section}.max_skipped_updates); the last had loss {loss} and gradient norm "
+                f"{norm}. Nothing was saved: start again with a lower {self._section}.learning_rate or with "
+                "model.dtype=float32"
+            )
+        return {"loss": loss, "grad_norm": norm, "learning_rate": rate}
+
+
+def _warmup_then_linear(progress: float, warmup: float) -> float:
+    if progress < warmup:
+        return (progress + 0.1 * warmup) / (1.1 * warmup)
+    return max(0.0, (1.0 - progress) / (1.0 - warmup))
