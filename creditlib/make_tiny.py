@@ -126,8 +126,9 @@ def make(config: MakeTinyConfig) -> None:
     from creditlib.policy.cpu import fast_float32_matmul
     from creditlib.policy.scoring import Scorer
     from creditlib.rollout.encode import PromptEncoder
+    from creditlib.trainer.fitting import Budget
     from creditlib.trainer.progress import Display
-    from creditlib.trainer.supervised import Budget, Example, Supervised, batches, describe
+    from creditlib.trainer.supervised import Example, Supervised, batches, describe
 
     task: Any = build_task(config.task)
     if not hasattr(task, "synthetic"):

@@ -21,10 +21,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from creditlib import registry
-from creditlib.config import Named, explain, nearest
+from creditlib.config import Named, RunConfig, explain, nearest
 from creditlib.types import AdvantageRule, CreditlibError, CreditStrategy, Task
 
 OUR_PACKAGES = ("tasks", "verifiers")
+# What a run can give a credit strategy (`creditlib.types.CreditStrategy.needs`): any run, and one with a
+# reward model.
+PROVIDED = frozenset({"policy", "hidden", "contexts"})
+FROM_REWARD_MODELS = frozenset({"reward_gradients", "reward_values", "reward_null"})
 PROTOCOLS: dict[str, type] = {"credit": CreditStrategy, "advantage": AdvantageRule}
 
 
@@ -46,12 +50,29 @@ def check_parts(config: BaseModel, *, task: bool = True) -> None:
                         f"{group}={section.name}: {type(part).__qualname__} lacks {', '.join(missing)} "
                         f"(creditlib.types.{PROTOCOLS[group].__name__} says what a part of this group has)"
                     )
+                if isinstance(config, RunConfig) and group == "credit":
+                    check_needs(part, section.name, reward_model=bool(config.reward_model))
             elif group == "pairs" or (group == "task" and task):
                 _check_settings(find_class(section["_target_"], group), section, group)
         except CreditlibError as error:
             problems.append(str(error))
     if problems:
         raise CreditlibError("\n".join(problems))
+
+
+def check_needs(strategy: CreditStrategy, name: str, *, reward_model: bool) -> None:
+    """Raise where a run, with a reward model or without one, cannot give the strategy what it needs."""
+    if unmet := strategy.needs - PROVIDED - FROM_REWARD_MODELS:
+        raise CreditlibError(
+            f"credit={name} needs {', '.join(sorted(unmet))}, but a run provides "
+            f"{', '.join(sorted(PROVIDED | FROM_REWARD_MODELS))} alone: choose another credit strategy "
+            "(python -m creditlib.registry lists them)"
+        )
+    if strategy.needs & FROM_REWARD_MODELS and not reward_model:
+        raise CreditlibError(
+            f"credit={name} looks into a reward model, and this run has none: choose reward_model=tiny or "
+            "reward_model=hf reward_model.preference.path=..., or another credit strategy"
+        )
 
 
 def build_task(section: Mapping[str, Any]) -> Task:

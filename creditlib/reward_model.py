@@ -34,10 +34,11 @@ def reward_model(config: RewardModelRun, pairs: Any = None) -> dict[str, Any]:
     from creditlib.policy.load_reward import new_reward_model
     from creditlib.trainer.checkpoint import RunDirectory
     from creditlib.trainer.files import write_json
+    from creditlib.trainer.fitting import fit
     from creditlib.trainer.metrics import MetricsLog, Stopwatch
     from creditlib.trainer.pairs import PairTrainer, describe_report, encode_pairs, plan_pairs, report
     from creditlib.trainer.progress import Display
-    from creditlib.trainer.supervised import Budget, describe
+    from creditlib.trainer.supervised import describe
 
     assemble.require_one_process("training a reward model", "creditlib.reward_model")
     assemble.quiet_libraries()
@@ -73,16 +74,18 @@ def reward_model(config: RewardModelRun, pairs: Any = None) -> dict[str, Any]:
             f"{len(train)} pairs to learn in {len(planned)} updates ({config.reward.epochs} epochs), "
             f"{len(held_out)} held out; {describe(model)}"
         )
-        budget, watch, done = Budget(len(planned), config.reward.minutes), Stopwatch(), 0
+        watch = Stopwatch()
         with fast_float32_matmul(), watch("training"):
-            with display.progress("reward model", len(planned)) as bar:
-                for batch in planned:
-                    if (progress := budget.progress(done)) >= 1.0:  # the minutes are over
-                        break
-                    metrics = trainer.update(batch, progress)
-                    done += 1
-                    log.write({"step": done, "phase": "reward", **metrics})
-                    bar.advance(f"loss {metrics['loss']:.3f} accuracy {metrics['accuracy']:.2f}")
+            done = fit(
+                planned,
+                trainer.update,
+                minutes=config.reward.minutes,
+                phase="reward",
+                title="reward model",
+                shown=["loss", "accuracy"],
+                display=display,
+                log=log,
+            )
             model.eval()
             measured = report(train, held_out, trainer.margins(held_out))
         directory.save(done, model, tokenizer, {"step": done}, keep=1)

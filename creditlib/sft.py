@@ -31,10 +31,11 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
     from creditlib.trainer.checkpoint import RunDirectory
     from creditlib.trainer.evaluation import Evaluator, paired_change, summarise
     from creditlib.trainer.files import write_json
+    from creditlib.trainer.fitting import fit
     from creditlib.trainer.metrics import MetricsLog
     from creditlib.trainer.progress import Display
     from creditlib.trainer.prompts import training_prompts
-    from creditlib.trainer.supervised import Budget, Supervised, describe, plan
+    from creditlib.trainer.supervised import Supervised, describe, plan
 
     assemble.require_one_process("warm start", "creditlib.sft")
     assemble.quiet_libraries()
@@ -66,16 +67,16 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
 
             supervised = Supervised(scorer, config.sft)
             planned = plan(examples, config.sft, config.seed)
-            budget = Budget(len(planned), config.sft.minutes)
-            done = 0
-            with display.progress("warm start", len(planned)) as bar:
-                for trees in planned:
-                    if (progress := budget.progress(done)) >= 1.0:  # the minutes are over
-                        break
-                    metrics = supervised.update(examples, trees, progress)
-                    done += 1
-                    log.write({"step": done, "phase": "sft", **metrics})
-                    bar.advance(f"loss {metrics['loss']:.3f}")
+            done = fit(
+                planned,
+                lambda trees, progress: supervised.update(examples, trees, progress),
+                minutes=config.sft.minutes,
+                phase="sft",
+                title="warm start",
+                shown=["loss"],
+                display=display,
+                log=log,
+            )
             policy.model.eval()
             directory.save(done, policy.model, policy.tokenizer, {"step": done}, keep=1)
             after = evaluator.run() if evaluator.enabled else []

@@ -104,9 +104,10 @@ class Check:
     """One verifier's finding on one response for one reward.
 
     `score` is NaN where the reward does not apply; `raw` is what it was before something was taken off it
-    (None: nothing was). `info` is the fact its verdict rests on, as a replay would
-    tell the policy (None: nothing to tell). `flags` are machine-readable codes that the trainer counts, above
-    all problems of the data (``"data:empty_gold"``) as opposed to errors of the policy.
+    (None: nothing was). `info` is the fact its verdict rests on, as a replay would tell the policy (None:
+    nothing to tell). `flags` are machine-readable codes that the trainer counts, above all problems of the
+    data (``"data:empty_gold"``) as opposed to errors of the policy. `kind` is what the reward means on this
+    prompt, as a constraint's id (None: its name says it).
     """
 
     score: float
@@ -115,6 +116,7 @@ class Check:
     spans: tuple[Span, ...] = ()
     flags: tuple[str, ...] = ()
     raw: float | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)

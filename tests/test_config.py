@@ -29,7 +29,10 @@ def refused(*overrides: str) -> str:
 
 
 # Options that need a setting; which that is; options that are another one with other settings.
-NEEDED = {"routed": ["credit.by_reward={format: mrtpo}"]}
+NEEDED = {
+    "routed": ["credit.by_reward={format: mrtpo}"],
+    **{credit: ["reward_model=tiny"] for credit in ("datc", "p2t", "red")},
+}
 REQUIRED = {"routed": ["by_reward"], "dr_grpo": ["max_tokens"]}
 VARIANTS = {"grpo_population": "grpo"}
 

@@ -80,6 +80,14 @@ def test_a_strategy_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         check_parts(world.config(credit="early"))
 
 
+@pytest.mark.parametrize("credit", ["datc", "p2t", "red", "routed"])
+def test_a_reward_model_that_is_missing_is_told_before_anything_is_loaded(credit: str) -> None:
+    routes = {"credit.by_reward": {"format": "datc"}} if credit == "routed" else {}
+    values = compose_one("train", {"task": "text2sql", "credit": credit, **routes})
+    with pytest.raises(CreditlibError, match=f"credit={credit} looks into a reward model, and this run has"):
+        check_parts(RunConfig.parse(values))
+
+
 @pytest.mark.parametrize(
     "command", ["train", "sft", "evaluate", "export", "make_tiny", "reward_model", "make_tiny_reward"]
 )

@@ -38,9 +38,10 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     checks = tuple(tuple(finding.get(name, NOT_APPLICABLE) for name in names) for finding in findings)
     scores_BK = torch.tensor([[check.score for check in row] for row in checks], dtype=torch.float32)
     bounds_K2 = torch.tensor([verifier.bounds[name] for name in names], dtype=torch.float32)
-    return RewardTable(
-        names, scores_BK.view(len(prompts), len(names)), tuple(names for _ in prompts), bounds_K2, checks
+    kind_BK = tuple(
+        tuple(check.kind or name for name, check in zip(names, row, strict=True)) for row in checks
     )
+    return RewardTable(names, scores_BK.view(len(prompts), len(names)), kind_BK, bounds_K2, checks)
 
 
 def _plain(check: Check, where: str) -> Check:
@@ -52,7 +53,7 @@ def _plain(check: Check, where: str) -> Check:
         raise CreditlibError(
             f"{where}: expected a number as score and (start, end, part) as spans, found {check!r} ({error})"
         ) from error
-    for name, text in (("reason", check.reason), ("info", check.info or "")):
+    for name, text in (("reason", check.reason), ("info", check.info or ""), ("kind", check.kind or "")):
         if not isinstance(text, str):
             raise CreditlibError(f"{where}: expected a text as {name}, found {text!r}")
     return replace(check, score=score, spans=spans)

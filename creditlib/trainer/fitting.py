@@ -1,14 +1,21 @@
-"""The optimizer updates of a fit to examples, whatever its loss."""
+"""A fit to examples, whatever its loss: its optimizer updates, and how many of them there is time for."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from torch import Tensor, nn
 
 from creditlib.config import FitSettings
+from creditlib.trainer.metrics import MetricsLog
 from creditlib.trainer.optimizer import Optimizer
+from creditlib.trainer.progress import Display
 from creditlib.types import CreditlibError
+
+BatchT = TypeVar("BatchT")
 
 BETAS = (0.9, 0.98)  # of AdamW
 
@@ -63,6 +70,55 @@ class Fitting:
                 "model.dtype=float32"
             )
         return {"loss": loss, "grad_norm": norm, "learning_rate": rate}
+
+
+class Budget:
+    """How much of the training is done: by updates, or by minutes where those are given."""
+
+    def __init__(self, updates: int, minutes: float | None) -> None:
+        self._updates, self._seconds = updates, minutes and 60.0 * minutes
+        self._start = time.monotonic()
+
+    def progress(self, done: int) -> float:
+        share = done / max(self._updates, 1)
+        if self._seconds is not None:
+            share = max(share, (time.monotonic() - self._start) / self._seconds)
+        return share
+
+
+def fit(
+    batches: Sequence[BatchT],
+    update: Callable[[BatchT, float], dict[str, float]],
+    *,
+    minutes: float | None,
+    phase: str,
+    title: str,
+    shown: Sequence[str],
+    display: Display,
+    log: MetricsLog,
+) -> int:
+    """Update on one batch after the other while the minutes last; how many updates there were.
+
+    Args:
+        batches: of all epochs, in order.
+        update: of a batch, and the share of the fit that is done; its metrics.
+        minutes: None: as many as all batches take.
+        phase: what the lines of the log are called.
+        title: of the progress bar.
+        shown: metrics that stand beside the bar.
+        display: shows the bar.
+        log: gets a line for each update.
+    """
+    budget, done = Budget(len(batches), minutes), 0
+    with display.progress(title, len(batches)) as bar:
+        for batch in batches:
+            if (progress := budget.progress(done)) >= 1.0:
+                break
+            metrics = update(batch, progress)
+            done += 1
+            log.write({"step": done, "phase": phase, **metrics})
+            bar.advance(" ".join(f"{name} {metrics[name]:.3f}" for name in shown))
+    return done
 
 
 def _warmup_then_linear(progress: float, warmup: float) -> float:

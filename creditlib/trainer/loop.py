@@ -12,7 +12,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from creditlib import registry
-from creditlib.config import RunConfig, nearest
+from creditlib.config import RunConfig
 from creditlib.credit.controls import Controlled, needs_for
 from creditlib.policy.load import Policy, adapter_off, context_length, reference_model
 from creditlib.policy.loss import PolicyLoss
@@ -36,6 +36,7 @@ from creditlib.trainer.evaluation import Evaluator, load_answers, paired_change,
 from creditlib.trainer.files import write_json
 from creditlib.trainer.interrupt import interruptible
 from creditlib.trainer.ledger import Ledger, spread_steps
+from creditlib.trainer.match import check_fit
 from creditlib.trainer.metrics import MetricsLog, Stopwatch, recent_means
 from creditlib.trainer.optimizer import Optimizer
 from creditlib.trainer.processes import Processes
@@ -45,7 +46,6 @@ from creditlib.trainer.update import Lesson, Updater
 from creditlib.types import (
     AdvantageRule,
     Advantages,
-    CreditlibError,
     CreditStrategy,
     Prompt,
     ReplayTask,
@@ -57,9 +57,6 @@ from creditlib.types import (
 )
 
 T = TypeVar("T")
-
-PROVIDED = frozenset({"policy", "hidden", "contexts"})  # what any run can give a credit strategy
-FROM_REWARD_MODELS = frozenset({"reward_gradients", "reward_values", "reward_null"})
 
 
 @dataclass(frozen=True)
@@ -129,11 +126,10 @@ class Trainer:
         self.loss: PolicyLoss = registry.build("loss", config.loss.name, **config.loss.hyperparameters)
         self.reward_models = dict(reward_models or {})
         self.judge = Judge(task, self.reward_models, lambda reward: needs_for(self.strategy, reward))
-        self._check_parts()
+        weights = self._reward_weights()
+        check_fit(config, self.strategy, task, self.reward_models, self.judge.names, weights, policy.source)
         self.prompts = PromptStream(training_prompts(task) if prompts is None else prompts, config.seed)
-        self.collector = Collector(
-            engine, self.judge, self.prompts, self.settings, self.processes, self._reward_weights()
-        )
+        self.collector = Collector(engine, self.judge, self.prompts, self.settings, self.processes, weights)
         self.evaluator = Evaluator(task, self.judge, engine, config.eval, self.processes)
         self.scorer = Scorer(policy.model, self.settings.packing)
         if self.scorer.fallback_reason:
@@ -165,65 +161,10 @@ class Trainer:
             say=self.display.say,
         )
 
-    def _check_parts(self) -> None:
-        """What cannot be known before the task is there."""
-        named: Sequence[str] = getattr(self.strategy, "rewards", ())  # credit=routed names some
-        if unknown := sorted(set(named) - set(self.judge.names)):
-            raise CreditlibError(
-                f"credit.by_reward.{unknown[0]}: there is no such reward. "
-                f"{nearest(unknown[0], self.judge.names)}"
-            )
-        needs, name = self.strategy.needs, self.config.credit.name
-        if unmet := needs - PROVIDED - FROM_REWARD_MODELS:
-            raise CreditlibError(
-                f"credit={name} needs {', '.join(sorted(unmet))}, but a run provides "
-                f"{', '.join(sorted(PROVIDED | FROM_REWARD_MODELS))} alone: choose another credit strategy "
-                "(python -m creditlib.registry lists them)"
-            )
-        if needs & FROM_REWARD_MODELS:
-            self._check_reward_models(name, named)
-        if "contexts" in self.strategy.needs and not isinstance(self.task, ReplayTask):
-            raise CreditlibError(
-                f"credit={self.config.credit.name} tells the policy what the verifiers know, but task "
-                f"{self.task.name} has no methods `information` and `render` to word it (see "
-                "creditlib.types.ReplayTask): add them, or choose credit=uniform"
-            )
-        names, weights = self.judge.names, self._reward_weights()
-        if len(weights) != len(names):
-            raise CreditlibError(
-                f"advantage.weights={list(weights)}: expected {len(names)} weights, one for each reward of "
-                f"task {self.task.name} ({', '.join(names)}); found {len(weights)}"
-            )
-
     def _reward_weights(self) -> Sequence[float]:
         """Of the advantage rule, which may well have none."""
         weights: Sequence[float] | None = getattr(self.rule, "weights", None)
         return [1.0] * len(self.judge.names) if weights is None else weights
-
-    def _check_reward_models(self, credit: str, named: Sequence[str]) -> None:
-        """There is one where the strategy looks into one, and it reads the policy's tokens as they are."""
-        if not self.reward_models:
-            raise CreditlibError(
-                f"credit={credit} looks into a reward model, and this run has none: choose reward_model=tiny "
-                "or reward_model=hf reward_model.preference.path=..., or another credit strategy"
-            )
-        for reward in named:
-            if needs_for(self.strategy, reward) & FROM_REWARD_MODELS and reward not in self.reward_models:
-                raise CreditlibError(
-                    f"credit.by_reward.{reward}: its strategy looks into a reward model, and {reward} is a "
-                    "verifiable reward: name another strategy for it"
-                )
-        for reward, model in self.reward_models.items():
-            needs = needs_for(self.strategy, reward) & FROM_REWARD_MODELS
-            if needs and model.differences:
-                raise CreditlibError(
-                    f"credit={credit} compares the policy's tokens with those of reward_model.{reward} "
-                    f"({model.scorer.source}), which has another vocabulary than {self.policy.source}: "
-                    f"{model.differences}. Choose a reward model that was made from the same base model, or "
-                    "credit=uniform, which needs its scores alone"
-                )
-            if "reward_null" in needs:
-                _ = model.null_E
 
     # ----------------------------------------------------------------------- a step
 
@@ -261,7 +202,7 @@ class Trainer:
         if "policy" in needs:
             policy = SamplingPolicy(self.scorer, self.settings.micro_batch)
         if "contexts" in needs:
-            assert isinstance(self.task, ReplayTask)  # _check_parts has seen to it
+            assert isinstance(self.task, ReplayTask)  # check_fit has seen to it
             encoder = PromptEncoder(self.policy.tokenizer, self.config.prompt.style)
             limit = context_length(self.policy.model)
             contexts = TaskContexts(rollout, table, self.task, encoder, limit)

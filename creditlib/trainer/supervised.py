@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,20 +150,6 @@ class Supervised:
                 chosen = []
             chosen.append(t)
         yield [(c, i) for c in chosen for i in trees[c]]
-
-
-class Budget:
-    """How much of the training is done: by updates, or by minutes where those are given."""
-
-    def __init__(self, updates: int, minutes: float | None) -> None:
-        self._updates, self._seconds = updates, minutes and 60.0 * minutes
-        self._start = time.monotonic()
-
-    def progress(self, done: int) -> float:
-        share = done / max(self._updates, 1)
-        if self._seconds is not None:
-            share = max(share, (time.monotonic() - self._start) / self._seconds)
-        return share
 
 
 def describe(model: Any) -> str:

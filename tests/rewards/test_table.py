@@ -58,6 +58,16 @@ def test_rows_are_responses_and_columns_rewards() -> None:
     assert table.kind_BK == (("a", "b"),) * 4
 
 
+def test_a_column_may_mean_something_else_in_each_row() -> None:
+    findings = [{"a": Check(1.0, kind="case:lower")}, {"a": Check(0.0, kind="keywords:existence")}, {}, {}]
+    assert build_table(rollout(), Says(findings)).kind_BK == (
+        ("case:lower", "b"),
+        ("keywords:existence", "b"),
+        ("a", "b"),
+        ("a", "b"),
+    )
+
+
 @pytest.mark.parametrize(
     ("findings", "message"),
     [

@@ -17,7 +17,8 @@ from creditlib.policy.scoring import Scorer
 from creditlib.policy.tree import families
 from creditlib.sft import sft
 from creditlib.train import train
-from creditlib.trainer.supervised import Budget, Example, Supervised, batches, plan
+from creditlib.trainer.fitting import Budget
+from creditlib.trainer.supervised import Example, Supervised, batches, plan
 from creditlib.types import CreditlibError, Prompt
 from tests.trainer import world
 
