@@ -87,7 +87,7 @@ def test_the_rate_warms_up_and_decays_to_nothing(make_model) -> None:
 
 def test_a_budget_of_minutes_ends_before_the_updates_do(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("creditlib.trainer.supervised.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("creditlib.trainer.fitting.time.monotonic", lambda: now[0])
     budget = Budget(100, 2.0)
     assert budget.progress(10) == 0.1
     now[0] = 60.0
