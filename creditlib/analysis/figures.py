@@ -105,15 +105,18 @@ def _rewards(charts: Sequence[Chart], groups: Sequence[Group]) -> Figure | None:
 
 
 def _evaluation(outcomes: Sequence[Outcome], groups: Sequence[Group]) -> Figure | None:
-    """A panel a split and decoding: before (hollow) and after (solid), with intervals over questions."""
+    """A panel a split, decoding and scale: before (hollow), after (solid), with intervals over questions."""
     kinds = list(dict.fromkeys((outcome.split, outcome.mode) for outcome in outcomes))
     if not kinds:
         return None
-    rewards = list(dict.fromkeys(outcome.reward for outcome in outcomes))
-    figure, panels = _panels(len(kinds), height=0.5 + 0.22 * len(rewards) * len(groups))
-    for (split, mode), axes in zip(kinds, panels, strict=True):
+    scales = _scales(outcomes)
+    most = max(map(len, scales))
+    cells = [(split, mode, rewards) for split, mode in kinds for rewards in scales]
+    figure, panels = _panels(len(cells), height=0.5 + 0.22 * most * len(groups))
+    first: dict[str, Axes] = {}  # panel of each scale
+    for (split, mode, rewards), axes in zip(cells, panels, strict=True):
         for outcome in outcomes:
-            if (outcome.split, outcome.mode) != (split, mode):
+            if (outcome.split, outcome.mode) != (split, mode) or outcome.reward not in rewards:
                 continue
             colour = _look(outcome.group)["color"]
             row = rewards.index(outcome.reward) * (len(groups) + 0.7) + outcome.group
@@ -127,13 +130,26 @@ def _evaluation(outcomes: Sequence[Outcome], groups: Sequence[Group]) -> Figure 
         axes.set_yticks([k * (len(groups) + 0.7) + middle for k in range(len(rewards))], rewards)
         axes.invert_yaxis()
         axes.set_title(f"{split}, {mode}", loc="left")
-        axes.sharex(panels[0])
+        axes.sharex(first.setdefault(rewards[0], axes))
     figure.supxlabel("mean over held-out questions; hollow: before training", fontsize=STYLE["font.size"])
     if len(groups) > 1:
         for index, group in enumerate(groups):
             panels[0].plot([], [], "o", color=_look(index)["color"], markersize=3.5, label=group.label)
     _legend(figure, panels[0])
     return figure
+
+
+def _scales(outcomes: Sequence[Outcome]) -> list[list[str]]:
+    """Rewards that share an axis: those between 0 and 1, and every other one alone."""
+    wide = {
+        outcome.reward
+        for outcome in outcomes
+        for own in (outcome.before, outcome.after)
+        if own is not None and (own.low < 0 or own.high > 1)
+    }
+    rewards = list(dict.fromkeys(outcome.reward for outcome in outcomes))
+    shares = [reward for reward in rewards if reward not in wide]
+    return [*([shares] if shares else []), *([reward] for reward in rewards if reward in wide)]
 
 
 def _localization(contents: Contents) -> Figure | None:

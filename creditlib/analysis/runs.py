@@ -44,6 +44,11 @@ class Run:
         return int(steps) if isinstance(steps, int) else None
 
     @property
+    def trains(self) -> bool:
+        """Whether it is, or may become, reinforcement learning: a warm start or a reward model is not."""
+        return bool(self.train) or not self.config or "trainer" in self.config
+
+    @property
     def seed(self) -> Any:
         return self.config.get(SEED)
 
@@ -121,14 +126,18 @@ def find_runs(paths: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
     Raises:
         CreditlibError: a path does not exist, or there is no run.
     """
-    folders: dict[Path, Path] = {}
+    folders: dict[Path, Run] = {}
     others: list[Path] = []
     for path in map(Path, paths):
         if not path.exists():
             raise CreditlibError(f"{path}: no such folder; give the folders of runs, as in runs/*")
         found = [path] if _is_run(path) else sorted(filter(_is_run, path.iterdir())) if path.is_dir() else []
         for folder in found:
-            folders.setdefault(folder.resolve(), folder)
+            run = read_run(folder)
+            if run.trains:
+                folders.setdefault(folder.resolve(), run)
+            else:
+                others.append(folder)
         if not found:
             others.append(path)
     if not folders:
@@ -136,7 +145,7 @@ def find_runs(paths: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
             f"no run in {', '.join(map(str, others)) or 'an empty list'}: a run is a folder with config.yaml "
             "or metrics.jsonl, which python -m creditlib.train writes"
         )
-    return [read_run(folder) for folder in folders.values()], [str(path) for path in others]
+    return list(folders.values()), [str(path) for path in others]
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -365,6 +366,35 @@ def test_curves_can_be_read_off(opened: Open, page_file: Path) -> None:
     page.wait_for_function(
         "(d) => document.querySelector('#rewards .curve').getAttribute('d') !== d", arg=before
     )
+
+
+def test_a_reward_models_scores_have_an_axis_of_their_own(opened: Open, tmp_path: Path) -> None:
+    run = fake.write_run(tmp_path / "run", fake.config(), fake.metrics(2), rewards=("right", "liked"))
+    for file in (run / "evaluations").iterdir():
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            row["rewards"]["liked"] = 30 * row["rewards"]["liked"] - 24
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tables = opened(report([run], tmp_path / "page.html")).locator("#evaluation table.marks")
+    assert [tables.nth(k).locator("tbody b").first.inner_text() for k in range(2)] == ["right", "liked"]
+    ticks = [tables.nth(k).locator("thead svg text").all_text_contents() for k in range(2)]
+    assert ticks[0][0] == "0" and ticks[0][-1] == "1"
+    assert float(ticks[1][0].replace("−", "-")) < -5
+
+
+def test_what_weights_were_made_of_is_drawn(opened: Open, page_file: Path) -> None:
+    page = opened(page_file)
+    options = page.locator("select[aria-label=response] option").all_inner_texts()
+    logged = next(index for index, name in enumerate(options) if name.endswith("mrtpo0"))
+    page.locator("select[aria-label=response]").select_option(index=logged)
+    page.locator('.rewards button[data-k="0"]').click()
+    drawn = page.locator(".made svg")
+    title = page.locator(".made h3").inner_text()
+    assert re.fullmatch(r"distance of each token, up to 0\.\d+", title)
+    assert drawn.locator("path.up").get_attribute("d").count("M") > 3
+    assert drawn.locator("path.down").get_attribute("d") == ""  # distances are not negative
+    page.locator('.rewards button[data-k="-1"]').click()
+    assert page.locator(".made").count() == 0  # all rewards together have none
 
 
 def test_runs_that_are_not_finished_are_marked(opened: Open, page_file: Path, tmp_path: Path) -> None:

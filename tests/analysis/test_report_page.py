@@ -245,6 +245,17 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
 
 
+def test_figures_give_scores_beyond_0_and_1_a_panel_of_their_own() -> None:
+    from creditlib.analysis.evaluations import Interval, Outcome
+    from creditlib.analysis.figures import _scales
+
+    def outcome(reward: str, low: float, high: float) -> Outcome:
+        return Outcome(0, "s", "greedy", reward, 9, Interval((low + high) / 2, low, high), None, None, ())
+
+    rows = [outcome("a", 0.1, 0.4), outcome("b", -3.0, 0.5), outcome("c", 0.0, 1.0), outcome("d", 0.5, 7.0)]
+    assert _scales(rows) == [["a", "c"], ["b"], ["d"]]
+
+
 def test_figures_have_the_pages_colours(tmp_path: Path) -> None:
     from creditlib.analysis import figures, page
 

@@ -32,6 +32,16 @@ def test_runs_that_differ_only_in_the_seed_are_one_curve(tmp_path: Path) -> None
     ]
 
 
+def test_warm_starts_and_reward_models_are_no_curves(tmp_path: Path) -> None:
+    run = fake.write_run(tmp_path / "run", fake.config(), fake.metrics(2), evaluations=())
+    for name, phase in (("start", "sft"), ("reward", "reward")):
+        settings = {key: value for key, value in fake.config().items() if key != "trainer"}
+        fake.write_run(tmp_path / name, settings, [{"step": 1, "phase": phase, "loss": 0.7}], evaluations=())
+    found, others = find_runs([tmp_path])
+    assert [own.folder for own in found] == [run]
+    assert others == [str(tmp_path / "reward"), str(tmp_path / "start")]
+
+
 def test_a_seed_that_was_run_twice_counts_once(tmp_path: Path) -> None:
     (group,) = groups_of(tmp_path, {"seed": 0}, {"seed": 1}, {"seed": 1, "run__dir": "again"})
     assert group.seeds == "3 runs of 2 seeds"

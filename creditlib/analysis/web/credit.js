@@ -52,7 +52,7 @@ function mark(node, advantage, full) {
 }
 
 function creditViewer() {
-  const lead = "Each token's share of an advantage. Orange and underlined: made more likely. Blue and overlined: made less likely. " +
+  const lead = "Each token's share of an advantage, and what a method adds to it. Orange and underlined: made more likely. Blue and overlined: made less likely. " +
     "The stronger and thicker, the more. ⟨ ⟩ enclose what the verifier read. A is the whole response's advantage, which uniform credit gives to each token.";
   if (!data.responses.length) {
     return section("credit", "Where the credit went", lead,
@@ -67,6 +67,7 @@ function creditViewer() {
   parts.legend = el("div", { class: "legend" });
   parts.readout = el("div", { class: "readout", "aria-live": "polite" });
   parts.panels = el("div", { class: "panels" });
+  parts.made = el("div", {});
   parts.told = el("div", {});
   parts.root = el("div", { class: "viewer" },
     el("div", { class: "toolbar" },
@@ -76,7 +77,7 @@ function creditViewer() {
     parts.meta,
     parts.question,
     el("div", { class: "sides" }, parts.rewards,
-      el("div", {}, el("div", { class: "head" }, parts.legend, parts.readout), parts.panels, parts.told)),
+      el("div", {}, el("div", { class: "head" }, parts.legend, parts.readout), parts.panels, parts.made, parts.told)),
     el("p", { class: "keys" }, el("kbd", {}, "←"), " ", el("kbd", {}, "→"), " response   ",
       el("kbd", {}, "1"), " … ", el("kbd", {}, "9"), " reward   ", el("kbd", {}, "0"), " all   ",
       el("kbd", {}, "j"), " ", el("kbd", {}, "k"), " next and previous reward   ",
@@ -188,11 +189,23 @@ function showReward(k) {
     parts.panels.replaceChildren(el("div", { class: "narrow" }, pickPanel), own, uniform);
   }
   parts.panels.dataset.show = even ? "own" : now.panel;
+  parts.made.replaceChildren(...madeOf(response, k));
   const told = response.rewards.filter((reward, index) => (k === ALL || k === index) && reward.information && now.unpacked.replayed[index]);
   parts.told.replaceChildren(...(told.length ? [el("details", { class: "more" }, el("summary", {}, "What replays told of the verifiers"),
     told.map((reward) => el("div", {}, el("h3", {}, rewardName(reward)), el("pre", { class: "told" }, reward.information))))] : []));
   drawLegend(full(k));
   showToken(null);
+}
+
+/** What a reward's weights were made of, as a strip of bars on its own scale. */
+function madeOf(response, k) {
+  const { measure, read } = k === ALL ? {} : response.rewards[k];
+  const values = measure ? now.unpacked.rewards[k].relevance : [];
+  const known = [...values].filter((value) => !Number.isNaN(value));
+  if (!known.length) return [];
+  const most = Math.max(...known.map(Math.abs));
+  return [el("div", { class: "made" }, el("h3", {}, `${measure} of each token, up to ${number(most, 4)}`),
+    strip([...values].map((value) => value || 0), most, read))];
 }
 
 function textPanel(kind, title, response, values, read) {

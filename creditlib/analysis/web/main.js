@@ -23,7 +23,7 @@ const sections = [
   evaluation(),
   creditViewer(),
   localization(),
-  section("strategy", "Credit over training", "How evenly credit is spread, how much a replay changes, and where it told nothing.",
+  section("strategy", "Credit over training", "How evenly credit is spread, what it goes by, and where that told nothing.",
     keys(), chartGrid("credit") ?? noSteps(), replays()),
   section("cost", "Length and time", "Length of the responses, and mean seconds of each stage of a step.",
     keys(), chartGrid("length"), el("div", { class: "spaced" }, seconds())),

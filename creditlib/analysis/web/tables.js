@@ -38,7 +38,7 @@ function evaluation() {
   const modes = [...new Set(data.evaluation.map((row) => row.mode))];
   let [split, mode] = [splits[0], modes[0]];
   const place = el("div");
-  const draw = () => place.replaceChildren(outcomes(data.evaluation.filter((row) => row.split === split && row.mode === mode)));
+  const draw = () => place.replaceChildren(...byScale(data.evaluation.filter((row) => row.split === split && row.mode === mode)).map(outcomes));
   draw();
   const during = chartGrid("evaluation");
   return section("evaluation", "Held-out questions", lead,
@@ -48,11 +48,20 @@ function evaluation() {
     during && el("details", { class: "more" }, el("summary", {}, "During training"), during));
 }
 
+/** Rewards between 0 and 1 share an axis, so that they compare; every other one has its own. */
+function byScale(found) {
+  const wide = new Set(found.filter((row) => [row.before, row.after].some((own) => own && (own.low < 0 || own.high > 1))).map((row) => row.reward));
+  const share = found.filter((row) => !wide.has(row.reward));
+  return [...(share.length ? [share] : []), ...[...wide].map((reward) => found.filter((row) => row.reward === reward))];
+}
+
 function outcomes(found) {
   const rewards = [...new Set(found.map((row) => row.reward))];
   const rows = found.toSorted((a, b) => rewards.indexOf(a.reward) - rewards.indexOf(b.reward) || a.group - b.group);
   const values = rows.flatMap((row) => [row.before, row.after].filter(Boolean).flatMap((interval) => [interval.low, interval.high]));
-  const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
+  const shares = values.every((value) => value >= 0 && value <= 1);
+  const room = shares ? 0 : (Math.max(...values) - Math.min(...values)) * 0.04;
+  const [low, high] = shares ? [0, 1] : [Math.min(...values) - room, Math.max(...values) + room];
   const at = (value) => `${(((value - low) / (high - low)) * 100).toFixed(2)}%`;
   const lines = rows.map((row, index) => {
     const first = index === 0 || rows[index - 1].reward !== row.reward;
