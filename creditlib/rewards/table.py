@@ -11,6 +11,7 @@ from torch import Tensor
 
 from creditlib.types import Check, CreditlibError, RewardReading, RewardTable, Rollout, Span, Verifier
 
+ROUNDING = 1e-6  # scores and bounds are float32
 NOT_APPLICABLE = Check(math.nan, "does not apply to this prompt")
 
 
@@ -153,3 +154,31 @@ def applicable_rewards(scores_BK: Tensor, group_B: Tensor) -> Tensor:
     """(N, K) bool for the N groups in order of their id: does reward k apply to any response of the group."""
     valid_BK = ~scores_BK.isnan()
     return torch.stack([valid_BK[group_B == group].any(0) for group in group_B.unique()])
+
+
+def cells_by_kind(
+    names: Sequence[str], kind_BK: Sequence[Sequence[str]]
+) -> dict[str, tuple[list[int], list[int]]]:
+    """What the columns mean -> rows and columns of its cells, in order of appearance.
+
+    A column that has a kind in some row is a slot; where it has none it stands empty and is left out.
+    """
+    slots = {k for k, name in enumerate(names) if any(kinds[k] != name for kinds in kind_BK)}
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    for b, kinds in enumerate(kind_BK):
+        for k, kind in enumerate(kinds):
+            if k not in slots or kind != names[k]:
+                rows, columns = found.setdefault(kind, ([], []))
+                rows.append(b)
+                columns.append(k)
+    return found
+
+
+def perfect_B(scores_BK: Tensor, bounds_K2: Tensor) -> Tensor:
+    """1 where a response has the best score of every reward that applies and has a best one, else 0; NaN
+    where there is no such reward, (B,) float64.
+    """
+    best_K = bounds_K2[:, 1]
+    counts_BK = ~scores_BK.isnan() & best_K.isfinite()
+    missed_B = (counts_BK & (scores_BK < best_K - ROUNDING)).any(1)
+    return (~missed_B).double().masked_fill(~counts_BK.any(1), math.nan)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from creditlib.advantage.whitening import Whitening
-from creditlib.rewards.table import applicable_rewards, varying_rewards
+from creditlib.rewards.table import applicable_rewards, cells_by_kind, perfect_B, varying_rewards
 from creditlib.trainer.processes import Processes
 from creditlib.types import AdvantageRule, Advantages, RewardTable, Rollout, TokenCredit
 
@@ -87,26 +87,35 @@ class GlobalBatch:
         return numbers
 
     def metrics(self) -> dict[str, float]:
-        """Over all responses of the step: mean rewards, share of groups without spread, lengths, flags."""
+        """Over all responses of the step: mean rewards, share of groups without spread, lengths, flags. Where
+        a column means something else in each row, they go by what it means.
+        """
+        _, group_of_B = self.group_B.unique(return_inverse=True)
         varies_NK = varying_rewards(self.scores_BK, self.group_B)
         applies_NK = applicable_rewards(self.scores_BK, self.group_B)
         metrics: dict[str, float] = {}
-        for k, name in enumerate(self.names):
-            metrics[f"reward/{name}"] = self.scores_BK[:, k].double().nanmean().item()
-            varies_M = varies_NK[:, k][applies_NK[:, k]]
-            metrics[f"zero_spread/{name}"] = 1.0 - varies_M.double().mean().item()
-            metrics[f"spread/{name}"] = self._spread(k)
+        for kind, (rows, columns) in cells_by_kind(self.names, self.kind_BK).items():
+            values_C = self.scores_BK[rows, columns].double()
+            groups, of = torch.stack([group_of_B[rows], torch.tensor(columns)], 1).unique(
+                dim=0, return_inverse=True
+            )
+            varies_M, applies_M = (own_NK[groups[:, 0], groups[:, 1]] for own_NK in (varies_NK, applies_NK))
+            metrics[f"reward/{kind}"] = values_C.nanmean().item()
+            metrics[f"zero_spread/{kind}"] = 1.0 - varies_M[applies_M].double().mean().item()
+            metrics[f"spread/{kind}"] = _spread(values_C, of)
         metrics["response/tokens"] = self.lengths_B.double().mean().item()
         metrics["response/truncated"] = self.truncated_B.double().mean().item()
         metrics["response/unscored"] = self.scores_BK.isnan().all(1).double().mean().item()
+        metrics["response/perfect"] = perfect_B(self.scores_BK, self.bounds_K2).nanmean().item()
         metrics |= {f"raw/{name}": mean for name, mean in self.raw_means.items()}
         return metrics | {f"flag/{flag}": float(count) for flag, count in sorted(self.flags.items())}
 
-    def _spread(self, k: int) -> float:
-        """Median over groups of a reward's population standard deviation; NaN where there is none."""
-        groups = [self.scores_BK[self.group_B == group, k].double() for group in self.group_B.unique()]
-        stds = [valid.std(correction=0) for own in groups if len(valid := own[~own.isnan()])]
-        return torch.stack(stds).median().item() if stds else math.nan
+
+def _spread(values_C: Tensor, group_of_C: Tensor) -> float:
+    """Median over groups of their population standard deviation; NaN where there is none."""
+    groups = [values_C[group_of_C == group] for group in group_of_C.unique()]
+    stds = [valid.std(correction=0) for own in groups if len(valid := own[~own.isnan()])]
+    return torch.stack(stds).median().item() if stds else math.nan
 
 
 def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:

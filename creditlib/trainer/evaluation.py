@@ -11,6 +11,7 @@ from pathlib import Path
 
 from creditlib.config import EvalConfig
 from creditlib.rewards.judge import Judge
+from creditlib.rewards.table import cells_by_kind, perfect_B
 from creditlib.trainer.files import finite, make_folder, write_atomically
 from creditlib.trainer.metrics import mean_interval
 from creditlib.trainer.processes import Processes
@@ -23,7 +24,8 @@ QUESTION_SEED = 0  # which questions a limit keeps: the same for every run, what
 @dataclass(frozen=True)
 class Answer:
     """The responses to one prompt of one split, and the means of their rewards and lengths. `mode`:
-    ``sampled`` or ``greedy``."""
+    ``sampled`` or ``greedy``. Where a reward means something else on each prompt it goes by what it means,
+    and ``perfect`` is the share of responses with all that apply."""
 
     split: str
     mode: str
@@ -98,14 +100,24 @@ class Evaluator:
             return []
         rollout = self._engine.generate(prompts, samples=samples, step=EVALUATION_STEP, greedy=greedy)
         table = self._judge(rollout, look=False)
+        group_B = rollout.group_B.cpu()
+        rewards: list[dict[str, float]] = [{} for _ in prompts]
+        cells = cells_by_kind(table.names, table.kind_BK)
+        for kind, (rows, columns) in cells.items():
+            values_C, group_C = table.scores_BK[rows, columns].double(), group_B[rows]
+            for n in group_C.unique().tolist():
+                rewards[n][kind] = values_C[group_C == n].nanmean().item()
+        slots = set(cells) - set(
+            table.names
+        )  # many small rewards: what counts is a response with all of them
         answers = []
         for n, prompt in enumerate(prompts):
-            rows = (rollout.group_B == n).nonzero()[:, 0].tolist()
-            means = table.scores_BK[rows].double().nanmean(0).tolist()
-            length = rollout.lengths_B.cpu()[rows].double().mean().item()
-            rewards = dict(zip(table.names, means, strict=True))
-            texts = tuple(rollout.texts[row] for row in rows)
-            answers.append(Answer(split, mode, prompt.id, rewards, length, texts))
+            rows_G = (group_B == n).nonzero()[:, 0]
+            if slots:
+                rewards[n]["perfect"] = perfect_B(table.scores_BK[rows_G], table.bounds_K2).nanmean().item()
+            length = rollout.lengths_B.cpu()[rows_G].double().mean().item()
+            texts = tuple(rollout.texts[row] for row in rows_G.tolist())
+            answers.append(Answer(split, mode, prompt.id, rewards[n], length, texts))
         return answers
 
 
@@ -113,8 +125,8 @@ def summarise(answers: Sequence[Answer]) -> dict[str, float]:
     """``eval/<split>/<mode>/<reward>`` with ``_low`` and ``_high``, the 95 % interval over questions."""
     metrics: dict[str, float] = {}
     for (split, mode), own in _by_split(answers).items():
-        for name in own[0].rewards:
-            mean, low, high = mean_interval([answer.rewards[name] for answer in own])
+        for name in _names(own):
+            mean, low, high = mean_interval([answer.rewards.get(name, math.nan) for answer in own])
             key = f"eval/{split}/{mode}/{name}"
             metrics |= {key: mean, f"{key}_low": low, f"{key}_high": high}
         metrics[f"eval/{split}/{mode}/tokens"] = sum(answer.tokens for answer in own) / len(own)
@@ -133,8 +145,8 @@ def paired_change(before: Sequence[Answer], after: Sequence[Answer]) -> dict[str
         pairs = [
             (earlier[(a.split, a.mode, a.prompt)], a) for a in own if (a.split, a.mode, a.prompt) in earlier
         ]
-        for name in own[0].rewards:
-            both = [(old.rewards[name], new.rewards[name]) for old, new in pairs]
+        for name in _names(own):
+            both = [(old.rewards.get(name, math.nan), new.rewards.get(name, math.nan)) for old, new in pairs]
             both = [(old, new) for old, new in both if not math.isnan(old) and not math.isnan(new)]
             if not both:
                 continue
@@ -148,6 +160,11 @@ def paired_change(before: Sequence[Answer], after: Sequence[Answer]) -> dict[str
                 "questions": len(both),
             }
     return changes
+
+
+def _names(answers: Sequence[Answer]) -> list[str]:
+    """Rewards that some answer has."""
+    return list(dict.fromkeys(name for answer in answers for name in answer.rewards))
 
 
 def _by_split(answers: Sequence[Answer]) -> dict[tuple[str, str], list[Answer]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -286,7 +287,7 @@ class Trainer:
                 stopping = any(self.processes.gather(interrupted()))
                 if last or stopping or _due(step, self.settings.checkpoint_every):
                     self._save(step, must=last or stopping)
-                bar.advance(_note(metrics, self.judge.names))
+                bar.advance(_note(metrics))
                 if stopping and not last:
                     self._write_summary(step)
                     self.display.say(f"stopped after step {step}; the same command goes on from there")
@@ -392,5 +393,11 @@ def _due(step: int, every: int) -> bool:
     return bool(every) and step % every == 0
 
 
-def _note(metrics: Mapping[str, float], names: Sequence[str]) -> str:
-    return "  ".join(f"{name} {metrics[f'reward/{name}']:.2f}" for name in names[:4])
+def _note(metrics: Mapping[str, float]) -> str:
+    """The rewards, for the progress bar; of many, how many are kept altogether."""
+    rewards = {key.partition("/")[2]: value for key, value in metrics.items() if key.startswith("reward/")}
+    if len(rewards) > 4:
+        known = [value for value in rewards.values() if not math.isnan(value)]
+        mean = sum(known) / len(known) if known else math.nan
+        rewards = {f"mean of {len(rewards)}": mean, "perfect": metrics["response/perfect"]}
+    return "  ".join(f"{name} {value:.2f}" for name, value in rewards.items())

@@ -23,10 +23,10 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from creditlib.rewards.table import ROUNDING
 from creditlib.types import RewardTable, Rollout
 
 SHOWN_CHARACTERS = 300  # of one response
-_ROUNDING = 1e-6  # the table holds scores and bounds as float32
 
 
 class Display:
@@ -128,7 +128,7 @@ def _reasons(table: RewardTable, row: int) -> Text:
     for name, check, best in zip(table.names, table.checks[row], table.bounds_K2[:, 1].tolist(), strict=True):
         lines.append(f"{name} ", style="bold")
         # A reward model's score has no best, so it is neither good nor bad.
-        verdict = "" if math.isinf(best) else "green" if check.score >= best - _ROUNDING else "red"
+        verdict = "" if math.isinf(best) else "green" if check.score >= best - ROUNDING else "red"
         lines.append(f"{check.score:g}", style=verdict)
         lines.append(f"  {check.reason}\n" if check.reason else "\n")
     lines.rstrip()

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from creditlib.rewards.table import applicable_rewards, build_table, join_tables, select_rows, varying_rewards
+from creditlib.rewards.table import (
+    applicable_rewards,
+    build_table,
+    cells_by_kind,
+    join_tables,
+    perfect_B,
+    select_rows,
+    varying_rewards,
+)
 from creditlib.types import Check, CreditlibError, Prompt, Rollout, Span
 from tests.trainer import world
 
@@ -117,3 +125,21 @@ def test_findings_become_plain() -> None:
 def test_findings_that_cannot_be(check: Check, message: str) -> None:
     with pytest.raises(CreditlibError, match=message):
         build_table(rollout(), Says([{"a": check}, {}, {}, {}]))
+
+
+def test_cells_go_by_what_they_mean() -> None:
+    names = ("one", "two", "liked")
+    kinds = (("lower", "commas", "liked"), ("commas", "two", "liked"), ("lower", "lower", "liked"))
+    assert cells_by_kind(names, kinds) == {
+        "lower": ([0, 2, 2], [0, 0, 1]),
+        "commas": ([0, 1], [1, 0]),
+        "liked": ([0, 1, 2], [2, 2, 2]),
+    }
+    assert cells_by_kind(("a",), (("a",), ("a",))) == {"a": ([0, 1], [0, 0])}
+
+
+def test_a_perfect_response_has_the_best_of_all_that_apply() -> None:
+    bounds_K2 = torch.tensor([[0.0, 1.0], [-3.0, 3.0], [-math.inf, math.inf]])
+    scores_BK = torch.tensor([[1.0, 3.0, -9.0], [1.0, NAN, NAN], [1.0, 2.9, 9.0], [NAN, NAN, 4.0]])
+    expected = torch.tensor([1.0, 1.0, 0.0, NAN], dtype=torch.float64)
+    torch.testing.assert_close(perfect_B(scores_BK, bounds_K2), expected, equal_nan=True)

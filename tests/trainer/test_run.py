@@ -118,6 +118,28 @@ def answer(prompt: str, reward: float, split: str = "a", mode: str = "greedy") -
     return Answer(split, mode, prompt, {"r": reward}, 4.0, ("w5 w6", "w7"))
 
 
+def test_slots_are_evaluated_by_what_they_mean() -> None:
+    config = EvalConfig(limit=None, samples=3)
+    answers = evaluator_of(world.Slots(), world.Scripted(), config).run()
+    table_of = world.Slots()
+    prompts = {prompt.id: prompt for prompt in table_of.prompts("held")}
+    for own in answers:
+        checks = table_of.verify([prompts[own.prompt]] * len(own.texts), own.texts)
+        kinds = {check.kind for row in checks for check in row.values()}
+        assert set(own.rewards) == {*kinds, "perfect"}
+        for kind in kinds:
+            scores = [check.score for row in checks for check in row.values() if check.kind == kind]
+            assert own.rewards[kind] == pytest.approx(sum(scores) / len(scores))
+        perfect = [all(check.score == 1 for check in row.values()) for row in checks]
+        assert own.rewards["perfect"] == pytest.approx(sum(perfect) / len(perfect))
+    metrics = summarise(answers)
+    sampled = [own for own in answers if own.mode == "sampled"]
+    odd = [own.rewards["odd"] for own in sampled if "odd" in own.rewards]
+    assert 0 < len(odd) < len(sampled)
+    assert metrics["eval/held/sampled/odd"] == pytest.approx(sum(odd) / len(odd))
+    assert "held/sampled/even" in paired_change(answers, answers)
+
+
 def test_the_paired_change_by_hand() -> None:
     """Differences 0 and 1 on two questions: the bootstrap's means are 0, 1/2, 1. A question that one of the
     evaluations lacks, or that the reward does not apply to, is left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import statistics
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from creditlib.rewards.judge import Judge
 from creditlib.trainer.batch import credit_metrics, whitening_over_processes
+from creditlib.trainer.metrics import Stopwatch
 from creditlib.trainer.processes import Processes
 from creditlib.trainer.progress import Display, _reasons
 from creditlib.trainer.prompts import PromptStream
@@ -337,3 +339,33 @@ def test_micro_batches_of_a_bfloat16_model_accumulate_in_float32() -> None:
     assert pieces.dtype == torch.float32
     (whole,), _ = world.updates_of(world.trainer(world.config(), world.policy(dtype=torch.bfloat16)))
     assert world.relative(pieces, whole) < 0.1
+
+
+def test_slots_are_told_by_what_they_mean() -> None:
+    trainer = world.trainer(world.config(trainer__prompts_per_step=6), world.policy(), task=world.Slots())
+    metrics = trainer.step(1)
+    assert {key for key in metrics if key.startswith("reward/")} == {
+        "reward/odd",
+        "reward/even",
+        "reward/short",
+    }
+    collected = trainer.collector.collect(2, Stopwatch())
+    table, group_B = collected.table, collected.rollout.group_B.tolist()
+    metrics = collected.batch.metrics()
+    kept: dict[str, list[float]] = {}
+    spreads: dict[str, dict[tuple[int, int], list[float]]] = {}
+    for b, row in enumerate(table.checks):
+        for k, check in enumerate(row):
+            if check.kind:
+                kept.setdefault(check.kind, []).append(check.score)
+                spreads.setdefault(check.kind, {}).setdefault((group_B[b], k), []).append(check.score)
+    for kind, scores in kept.items():
+        groups = list(spreads[kind].values())
+        assert metrics[f"reward/{kind}"] == pytest.approx(sum(scores) / len(scores))
+        assert metrics[f"zero_spread/{kind}"] == pytest.approx(
+            sum(len(set(group)) == 1 for group in groups) / len(groups)
+        )
+        stds = sorted(statistics.pstdev(group) for group in groups)
+        assert metrics[f"spread/{kind}"] == pytest.approx(stds[(len(stds) - 1) // 2])  # torch's median
+    perfect = [all(check.score == 1 for check in row if check.kind) for row in table.checks]
+    assert metrics["response/perfect"] == pytest.approx(sum(perfect) / len(perfect))

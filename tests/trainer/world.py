@@ -106,6 +106,23 @@ class Informed(Words):
         return dataclasses.replace(prompt, text=" ".join([prompt.text or "", *information.values()]))
 
 
+class Slots(Words):
+    """Two slots that mean something else on each prompt, and on every third prompt one of them is empty."""
+
+    reward_names = ("slot_1", "slot_2")
+    bounds: Mapping[str, tuple[float, float]] = {"slot_1": (0.0, 1.0), "slot_2": (0.0, 1.0)}
+
+    def _judge(self, prompt: Prompt, words: list[str]) -> dict[str, Check]:
+        number = int(prompt.id.rpartition("/")[2])
+        kinds = ("odd", "short") if number % 2 else ("short", "even")
+        first = len(words[0]) % 2 if words else 0
+        scores = {"odd": float(first), "even": 1.0 - first, "short": float(len(words) < 4)}
+        found = {
+            name: Check(scores[kind], kind=kind) for name, kind in zip(self.reward_names, kinds, strict=True)
+        }
+        return {"slot_1": found["slot_1"]} if number % 3 == 0 else found
+
+
 class Scripted:
     """Responses that depend on the prompt's id and the step alone; some are truncated, some unscored."""
 
