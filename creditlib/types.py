@@ -107,7 +107,7 @@ class Check:
     (None: nothing was). `info` is the fact its verdict rests on, as a replay would tell the policy (None:
     nothing to tell). `flags` are machine-readable codes that the trainer counts, above all problems of the
     data (``"data:empty_gold"``) as opposed to errors of the policy. `kind` is what the reward means on this
-    prompt, as a constraint's id (None: its name says it).
+    prompt, as a constraint's id (None: its name says it; empty: nothing, the score is NaN).
     """
 
     score: float
@@ -138,7 +138,8 @@ class RewardReading:
 @dataclass(frozen=True)
 class RewardTable:
     """Rewards of one rollout. `kind_BK[b][k]` says what column k means in row b: usually the reward's name;
-    in instruction following the constraint's id, since there the columns are slots.
+    in instruction following the constraint's id, since there the columns are slots, and nothing ("") where a
+    slot is empty.
     """
 
     names: tuple[str, ...]  # K

@@ -21,6 +21,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from creditlib.rewards.table import cells_by_kind
 from creditlib.types import CreditContext, Replay, TokenCredit
 
 NOISE_REPLAYS = 4  # replays a step that are made twice, to see what rounding alone does
@@ -137,7 +138,7 @@ class Mrtpo:
         self, context: CreditContext, pairs: Mapping[tuple[int, int], tuple[Replay, Replay]]
     ) -> tuple[list[Tensor], dict[str, float]]:
         """Divergences, and over all processes: the distance that rounding alone makes, the mean distance of
-        each reward, and the error of `top_k`.
+        each kind of reward, and the error of `top_k`.
         """
         assert context.policy is not None
         checked = _checked(context, pairs)
@@ -146,8 +147,9 @@ class Mrtpo:
         found = context.policy.divergences(asked, temperature=self.temperature, top_k=self.top_k)
         divergences, noise = found[: len(pairs)], found[len(pairs) :]
         values: dict[str, list[float]] = {"noise": [x for own_T in noise for x in own_T.tolist()]}
-        for (_, k), own_T in zip(pairs, divergences, strict=True):
-            values.setdefault(f"distance/{context.table.names[k]}", []).append(own_T.sqrt().mean().item())
+        for (b, k), own_T in zip(pairs, divergences, strict=True):
+            kind = context.table.kind_BK[b][k]
+            values.setdefault(f"distance/{kind}", []).append(own_T.sqrt().mean().item())
         if self.top_k is not None:
             by_pair = dict(zip(pairs, divergences, strict=True))
             exact = context.policy.divergences([pairs[key] for key in checked], temperature=self.temperature)
@@ -200,12 +202,12 @@ def _outcome(divergence_T: Tensor, floor: float) -> str:
 
 
 def _shares(context: CreditContext, outcomes: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Of the responses of all processes, for each outcome and reward."""
+    """Of the responses of all processes, for each outcome and kind of reward."""
     return _means(
         context,
         {
-            f"{outcome}/{name}": [float(own[k] == outcome) for own in outcomes]
-            for k, name in enumerate(context.table.names)
+            f"{outcome}/{kind}": [float(outcomes[b][k] == outcome) for b, k in zip(*cells, strict=True)]
+            for kind, cells in cells_by_kind(context.table.kind_BK).items()
             for outcome in OUTCOMES
         },
     )

@@ -40,7 +40,8 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     scores_BK = torch.tensor([[check.score for check in row] for row in checks], dtype=torch.float32)
     bounds_K2 = torch.tensor([verifier.bounds[name] for name in names], dtype=torch.float32)
     kind_BK = tuple(
-        tuple(check.kind or name for name, check in zip(names, row, strict=True)) for row in checks
+        tuple(name if check.kind is None else check.kind for name, check in zip(names, row, strict=True))
+        for row in checks
     )
     return RewardTable(names, scores_BK.view(len(prompts), len(names)), kind_BK, bounds_K2, checks)
 
@@ -156,18 +157,14 @@ def applicable_rewards(scores_BK: Tensor, group_B: Tensor) -> Tensor:
     return torch.stack([valid_BK[group_B == group].any(0) for group in group_B.unique()])
 
 
-def cells_by_kind(
-    names: Sequence[str], kind_BK: Sequence[Sequence[str]]
-) -> dict[str, tuple[list[int], list[int]]]:
-    """What the columns mean -> rows and columns of its cells, in order of appearance.
-
-    A column that has a kind in some row is a slot; where it has none it stands empty and is left out.
+def cells_by_kind(kind_BK: Sequence[Sequence[str]]) -> dict[str, tuple[list[int], list[int]]]:
+    """What the columns mean -> rows and columns of its cells, in order of appearance. Cells that mean nothing
+    are left out.
     """
-    slots = {k for k, name in enumerate(names) if any(kinds[k] != name for kinds in kind_BK)}
     found: dict[str, tuple[list[int], list[int]]] = {}
     for b, kinds in enumerate(kind_BK):
         for k, kind in enumerate(kinds):
-            if k not in slots or kind != names[k]:
+            if kind:
                 rows, columns = found.setdefault(kind, ([], []))
                 rows.append(b)
                 columns.append(k)

@@ -94,7 +94,7 @@ class GlobalBatch:
         varies_NK = varying_rewards(self.scores_BK, self.group_B)
         applies_NK = applicable_rewards(self.scores_BK, self.group_B)
         metrics: dict[str, float] = {}
-        for kind, (rows, columns) in cells_by_kind(self.names, self.kind_BK).items():
+        for kind, (rows, columns) in cells_by_kind(self.kind_BK).items():
             values_C = self.scores_BK[rows, columns].double()
             groups, of = torch.stack([group_of_B[rows], torch.tensor(columns)], 1).unique(
                 dim=0, return_inverse=True

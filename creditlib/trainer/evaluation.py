@@ -102,7 +102,7 @@ class Evaluator:
         table = self._judge(rollout, look=False)
         group_B = rollout.group_B.cpu()
         rewards: list[dict[str, float]] = [{} for _ in prompts]
-        cells = cells_by_kind(table.names, table.kind_BK)
+        cells = cells_by_kind(table.kind_BK)
         for kind, (rows, columns) in cells.items():
             values_C, group_C = table.scores_BK[rows, columns].double(), group_B[rows]
             for n in group_C.unique().tolist():

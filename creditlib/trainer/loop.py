@@ -292,7 +292,7 @@ class Trainer:
                     self._write_summary(step)
                     self.display.say(f"stopped after step {step}; the same command goes on from there")
                     raise KeyboardInterrupt
-        if self.log and (note := credit_note(self.log.rows(), self.judge.names)):
+        if self.log and (note := credit_note(self.log.rows())):
             self.display.say(note)
         return self._write_summary(self.settings.steps, finished=True)
 

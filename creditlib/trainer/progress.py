@@ -135,7 +135,7 @@ def _reasons(table: RewardTable, row: int) -> Text:
     return lines
 
 
-def credit_note(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+def credit_note(rows: Sequence[Mapping[str, Any]]) -> str:
     """How often a strategy that replays gave credit by relevance, over a run's lines of metrics; empty for
     other strategies.
     """
@@ -144,9 +144,10 @@ def credit_note(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         values = [row[key] for row in rows if row.get(key) is not None]
         return sum(values) / len(values) if values else None
 
-    parts = []
-    for name in names:
-        share, distance = mean(f"credit/by_relevance/{name}"), mean(f"credit/distance/{name}")
+    first, parts = "credit/by_relevance/", []
+    for key in dict.fromkeys(key for row in rows for key in row if key.startswith(first)):
+        name = key.removeprefix(first)
+        share, distance = mean(key), mean(f"credit/distance/{name}")
         if share is not None:
             parts.append(f"{name} {share:.0%}" + (f" (distance {distance:.2g})" if distance else ""))
     floor = mean("credit/floor")

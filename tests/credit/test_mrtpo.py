@@ -114,7 +114,7 @@ def world(
             lengths_B=torch.tensor(lengths),
             names=[("p", row) for row in range(len(lengths))],
         ),
-        table=SimpleNamespace(names=NAMES),
+        table=SimpleNamespace(names=NAMES, kind_BK=[NAMES] * len(lengths)),
         contexts=Contexts(lengths, informed or {}, overflow or set()),
         policy=Policy(noise),
         gather=lambda value: [value],

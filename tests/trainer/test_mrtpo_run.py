@@ -215,9 +215,9 @@ def test_a_line_says_how_often_credit_went_by_relevance() -> None:
         {"step": 1, "credit/by_relevance/a": 0.5, "credit/distance/a": 0.01, "credit/by_relevance/b": 0.0},
         {"step": 2, "credit/by_relevance/a": 0.7, "credit/distance/a": None, "credit/by_relevance/b": 0.0},
     ]
-    said = credit_note([*rows, {"step": 2, "credit/floor": 2e-7}], ("a", "b", "c"))
+    said = credit_note([*rows, {"step": 2, "credit/floor": 2e-7}])
     assert said == "responses whose credit went by relevance: a 60% (distance 0.01), b 0%; noise floor 2e-07"
-    assert credit_note([{"step": 1, "credit/ess": 1.0}], ("a", "b")) == ""
+    assert credit_note([{"step": 1, "credit/ess": 1.0}]) == ""
 
 
 class Slots(world.Informed):

@@ -125,12 +125,12 @@ def test_slots_are_evaluated_by_what_they_mean() -> None:
     prompts = {prompt.id: prompt for prompt in table_of.prompts("held")}
     for own in answers:
         checks = table_of.verify([prompts[own.prompt]] * len(own.texts), own.texts)
-        kinds = {check.kind for row in checks for check in row.values()}
+        kinds = {check.kind for row in checks for check in row.values() if check.kind}
         assert set(own.rewards) == {*kinds, "perfect"}
         for kind in kinds:
             scores = [check.score for row in checks for check in row.values() if check.kind == kind]
             assert own.rewards[kind] == pytest.approx(sum(scores) / len(scores))
-        perfect = [all(check.score == 1 for check in row.values()) for row in checks]
+        perfect = [all(check.score == 1 for check in row.values() if check.kind) for row in checks]
         assert own.rewards["perfect"] == pytest.approx(sum(perfect) / len(perfect))
     metrics = summarise(answers)
     sampled = [own for own in answers if own.mode == "sampled"]

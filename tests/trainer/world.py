@@ -120,7 +120,7 @@ class Slots(Words):
         found = {
             name: Check(scores[kind], kind=kind) for name, kind in zip(self.reward_names, kinds, strict=True)
         }
-        return {"slot_1": found["slot_1"]} if number % 3 == 0 else found
+        return found if number % 3 else {**found, "slot_2": Check(math.nan, kind="")}
 
 
 class Scripted:
