@@ -31,6 +31,8 @@ CASES: dict[str, dict[str, Any]] = {
     "cispo": {"loss": "cispo", "advantage__norm": "token", "trainer__epochs": 2},
     "mrtpo": {"credit": "mrtpo"},
     "shuffled": {"credit": "mrtpo", "credit__control": "shuffled"},
+    "datc": {"credit": "datc", "advantage": "grpo", "advantage__norm": "none"},
+    "red": {"credit": "red"},
     # Three prompts for two processes; the first update's gradient is not finite, on one process alone.
     "nan": {"trainer__prompts_per_step": 3, "trainer__minibatches": 3},
     "dynamic": {
@@ -63,7 +65,8 @@ def record(name: str, folder: Path) -> dict[str, Any]:
     directory = None
     if whole and PartialState().is_main_process:
         directory = RunDirectory(Path(run.run.dir), run.model_dump(mode="json"))
-    trainer = world.trainer(run, policy, task=task, engine=engine, directory=directory)
+    models = {"taste": world.reward_model()} if name in ("datc", "red") else None
+    trainer = world.trainer(run, policy, task=task, engine=engine, directory=directory, models=models)
     if name == "nan":
         break_once(trainer)
     if whole:
