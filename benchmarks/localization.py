@@ -2,10 +2,12 @@
 
     CREDITLIB_DATA=... python -m benchmarks.localization task=spider model=smollm2 model.path=runs/sft-...
     python -m benchmarks.localization                                # the embedded policy and sample
+    python -m benchmarks.localization task=toolcall
 
-Two questions of the paper's Table 4: how much of the format's distance lies on the tags, and, for queries
-that return something else than the reference, how much of execution's distance lies on the tokens that differ
-from it. Every response is replayed for every reward, whatever its advantage. Arguments are those of
+The questions of the paper's Table 4: how much of a reward's distance lies on what its verifier reads (the
+format's on the tags, a constraint's on the words that it is about), and for text-to-SQL, of queries that
+return something else than the reference, how much of execution's distance lies on the tokens that differ from
+it. Every response is replayed for every reward, whatever its advantage. Arguments are those of
 `python -m creditlib.train`.
 """
 
@@ -23,12 +25,13 @@ from creditlib.policy.cpu import fast_float32_matmul
 from creditlib.policy.load import context_length
 from creditlib.policy.replay import SamplingPolicy
 from creditlib.policy.scoring import Scorer
-from creditlib.rewards.table import build_table
+from creditlib.rewards.table import ROUNDING, build_table, cells_by_kind
 from creditlib.rollout.encode import PromptEncoder
 from creditlib.rollout.offsets import token_offsets, token_parts, tokens_in
 from creditlib.trainer.contexts import TaskContexts
 from creditlib.trainer.prompts import PromptStream
 from creditlib.types import Replay, Span
+from tasks.text2sql import Text2SQL
 from verifiers.sql.parts import difference
 from verifiers.sql.response import read_response
 
@@ -59,7 +62,7 @@ def main() -> None:
         told = contexts.informed(b)
         for k, name in enumerate(table.names):
             one, other = contexts.replay(b, told), contexts.replay(b, told - {name})
-            if name in told and one is not None and other is not None:
+            if table.kind_BK[b][k] and name in told and one is not None and other is not None:
                 cells.append((b, k))
                 pairs.append((one, other))
     with fast_float32_matmul():
@@ -74,29 +77,28 @@ def main() -> None:
 
     cases: list[Case] = []
     differing: list[Case] = []
-    distances: dict[str, list[float]] = {name: [] for name in table.names}
+    distances: dict[str, list[float]] = {}
     for (b, k), divergence_T in zip(cells, divergences[: len(pairs)], strict=True):
-        name, check = table.names[k], table.checks[b][k]
+        kind, check = table.kind_BK[b][k], table.checks[b][k]
         distance_T = divergence_T.double().sqrt().numpy()
-        distances[name].append(float(distance_T.mean()))
+        distances.setdefault(kind, []).append(float(distance_T.mean()))
         if not distance_T.sum() > 0:
             continue
         text, length = rollout.texts[b], len(distance_T)
         offsets = token_offsets(policy.tokenizer, rollout.ids_BT[b, :length].tolist(), text)
         parts = token_parts(offsets, task.parts(text), len(text))
         read_T = tokens_in(offsets, check.spans, len(text)) if check.spans else None
-        cases.append(Case(b, name, check.score == 1.0, distance_T, read_T, parts))
-        response = read_response(text, config.task["tags"])
-        if name == "execution" and check.score == 0 and response.query:
+        best = table.bounds_K2[k, 1].item()
+        cases.append(Case(b, kind, check.score >= best - ROUNDING, distance_T, read_T, parts))
+        if isinstance(task, Text2SQL) and kind == "execution" and check.score == 0:
             gold = rollout.prompts[int(rollout.group_B[b])].reference["gold"]
-            spans = [
-                Span(response.start + s.start, response.start + s.end, s.part)
-                for s in difference(response.query, gold)
-            ]
-            where_T = tokens_in(offsets, spans, len(text))
+            where_T = tokens_in(offsets, _differing(text, gold, (task.tags[0], task.tags[1])), len(text))
             differing.append(Case(b, "execution, differing tokens", False, distance_T, where_T, parts))
 
-    scores = ", ".join(f"{name} {table.scores_BK[:, k].nanmean():.3f}" for k, name in enumerate(table.names))
+    scores = ", ".join(
+        f"{kind} {table.scores_BK[cells].nanmean():.3f}"
+        for kind, cells in cells_by_kind(table.kind_BK).items()
+    )
     print(f"{len(rollout.texts)} responses to {len(prompts)} questions; {scores}")
     print("mean distances: " + ", ".join(f"{name} {np.mean(own):.4f}" for name, own in distances.items()))
     print(f"noise floor: {floor:.2e} in {config.model.dtype}, {floor_half:.2e} in bfloat16\n")
@@ -107,6 +109,13 @@ def main() -> None:
                 f"ratio {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})\n"
             )
     print(render(cases))
+
+
+def _differing(text: str, gold: str, tags: tuple[str, str]) -> list[Span]:
+    """What of a response's query is not as in the reference query."""
+    response = read_response(text, tags)
+    found = difference(response.query, gold) if response.query else []
+    return [Span(response.start + own.start, response.start + own.end, own.part) for own in found]
 
 
 if __name__ == "__main__":
