@@ -1,9 +1,9 @@
-"""Make the embedded tiny policy: tokenizer, weights and model card, from the task's own synthetic stream.
+"""Make the embedded tiny policy: tokenizer, weights and model card, from the tasks' own synthetic streams.
 
-    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, 20 minutes on 2 cores
+    python -m creditlib.make_tiny                    # writes creditlib/assets/tiny, an hour on 2 cores
     python -m creditlib.make_tiny sft.minutes=2 out=/tmp/tiny
 
-The model is a Llama of under three million parameters. It reads prompts with and without verifier
+The model is a Llama of a few million parameters. It reads prompts with and without verifier
 information, so that replays with and without it mean something to it. It stops well before it has learned all
 it could: what is left is for reinforcement learning to show.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +21,10 @@ import torch
 from pydantic import Field
 
 from creditlib import cli
+from creditlib.compose import compose_one
 from creditlib.config import Count, Section, Seed, SftSettings
-from creditlib.types import CreditlibError
+from creditlib.parts import build_task
+from creditlib.types import CreditlibError, Prompt
 
 SPECIAL = ("<pad>", "<s>", "</s>")
 CHAT_TEMPLATE = (
@@ -47,12 +49,33 @@ class TinyShape(Section):
 
 class MakeTinyConfig(Section):
     seed: Seed = 0
-    task: dict[str, Any]
+    tasks: dict[str, Annotated[float, Field(gt=0)]]
     shape: TinyShape
     sft: SftSettings
     whole: Annotated[float, Field(ge=0, le=1)]  # share that learns whole texts, before answers alone
     pool: Count  # examples drawn from the stream at a time
     out: str
+
+
+def examples(tasks: Mapping[str, float], seed: int) -> Iterator[tuple[Prompt, str]]:
+    """Endless (prompt, response) pairs of all tasks.
+
+    Args:
+        tasks: options of configs/task/, each with its share of the pairs.
+        seed: of the streams and of the turns that they take.
+
+    Raises:
+        CreditlibError: a task has no synthetic stream.
+    """
+    streams = []
+    for name in tasks:
+        task: Any = build_task(compose_one("train", {"task": name})["task"])
+        if not hasattr(task, "synthetic"):
+            raise CreditlibError(f"task {name} has no synthetic stream of examples to learn from")
+        streams.append(task.synthetic(seed))
+    generator, shares = random.Random(seed), list(tasks.values())
+    while True:
+        yield next(generator.choices(streams, shares)[0])
 
 
 def train_tokenizer(texts: Iterator[str], vocab: int) -> Any:
@@ -114,15 +137,15 @@ def model_card(model: Any, updates: int, config: MakeTinyConfig) -> str:
         "---\nlicense: apache-2.0\nlibrary_name: transformers\n---\n\n"
         f"# creditlib's tiny policy\n\nA Llama of {millions:.2f} million parameters with a vocabulary of "
         f"{config.shape.vocab} tokens, trained from nothing in {updates} updates of {config.sft.batch} "
-        "synthetic questions about invented databases. It writes one SQLite query between `<sql>` tags. It "
-        "is there to try reinforcement learning on in minutes, and knows nothing else.\n\n"
+        f"synthetic examples of {', '.join(config.tasks)}. It writes SQLite queries about invented "
+        "databases, calls invented tools and keeps small constraints. It is there to try reinforcement learning on in "
+        "minutes, and knows nothing else.\n\n"
         "Made by `python -m creditlib.make_tiny`; no data of others went into it.\n"
     )
 
 
 def make(config: MakeTinyConfig) -> None:
     """Train tokenizer and model, save both at `config.out`."""
-    from creditlib.parts import build_task
     from creditlib.policy.cpu import fast_float32_matmul
     from creditlib.policy.scoring import Scorer
     from creditlib.rollout.encode import PromptEncoder
@@ -130,11 +153,8 @@ def make(config: MakeTinyConfig) -> None:
     from creditlib.trainer.progress import Display
     from creditlib.trainer.supervised import Example, Supervised, batches, describe
 
-    task: Any = build_task(config.task)
-    if not hasattr(task, "synthetic"):
-        raise CreditlibError(f"task {task.name} has no synthetic stream of examples to learn from")
-    pairs = task.synthetic(config.seed)
-    drawn = itertools.islice(task.synthetic(config.seed), 8000)
+    pairs = examples(config.tasks, config.seed)
+    drawn = itertools.islice(examples(config.tasks, config.seed), 8000)
     sample = (
         "\n".join([*(message["content"] for message in prompt.messages or ()), target])
         for prompt, target in drawn
