@@ -138,8 +138,8 @@ def model_card(model: Any, updates: int, config: MakeTinyConfig) -> str:
         f"# creditlib's tiny policy\n\nA Llama of {millions:.2f} million parameters with a vocabulary of "
         f"{config.shape.vocab} tokens, trained from nothing in {updates} updates of {config.sft.batch} "
         f"synthetic examples of {', '.join(config.tasks)}. It writes SQLite queries about invented "
-        "databases, calls invented tools and keeps small constraints. It is there to try reinforcement learning on in "
-        "minutes, and knows nothing else.\n\n"
+        "databases, calls invented tools and keeps small constraints. It is there to try reinforcement "
+        "learning on in minutes, and knows nothing else.\n\n"
         "Made by `python -m creditlib.make_tiny`; no data of others went into it.\n"
     )
 
