@@ -1,0 +1,171 @@
+"""BFCL's check of calls as a person would make it: names, parameters, values; which call is which.
+
+A value is right if it equals one of the answers; types decide what equals. ``docs/verifiers/toolcall.md``
+lists where this differs from `bfcl_eval`'s `ast_checker` (`verifiers.toolcall.bfcl_official`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from verifiers.toolcall.assign import perfect_matching
+from verifiers.toolcall.calls import Call
+from verifiers.toolcall.schema import OMIT, Expected
+from verifiers.toolcall.values import listed, shown
+
+_MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands for the one at its place
+
+# The names that BFCL's Python, Java and JavaScript functions, OpenAI and JSON Schema give a type.
+_WHOLE = frozenset("integer int byte short long Bigint BigInteger".split())
+_TEXT = frozenset("string String str char".split())
+
+_QUOTES = str.maketrans("’‘“”'", '"""""')
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SEPARATORS = re.compile(r"[ \t\n,./\-_*]+")
+
+
+def judge(expected: Sequence[Expected], calls: Sequence[Call]) -> tuple[str, tuple[str, ...]]:
+    """What is wrong with the calls, "" if nothing is, and flags."""
+    if len(expected) == 1 and len(calls) == 1:
+        return listed(_problems(expected[0], calls[0], "call 1")), ()
+    if len(calls) != len(expected):
+        return f"{len(calls)} calls, {len(expected)} wanted", ()
+
+    def fits(row: int, column: int) -> bool:
+        return not _problems(expected[row], calls[column], "")
+
+    count = len(expected)
+    if count > _MOST_SEARCHED:
+        pairs = [row if fits(row, row) else None for row in range(count)]
+    else:
+        pairs = perfect_matching(count, fits)
+    missing = [row for row, column in enumerate(pairs) if column is None]
+    if not missing:
+        return "", ()
+    left = [column for column in range(count) if column not in set(pairs)]
+    reason = _closest(expected[missing[0]], missing[0], calls, left)
+    return reason, ("match:budget",) if count > _MOST_SEARCHED else ()
+
+
+def _closest(expected: Expected, row: int, calls: Sequence[Call], left: Sequence[int]) -> str:
+    """Why a reference call has no predicted one, by the one that has least wrong with it."""
+    candidates = [
+        _problems(expected, calls[column], f"call {column + 1}")
+        for column in left[:_MOST_SEARCHED]
+        if calls[column].name == expected.name
+    ]
+    if not candidates:
+        return f"reference call {row + 1}, {expected.name}, is missing"
+    return listed(min(candidates, key=len))
+
+
+def _problems(expected: Expected, call: Call, where: str) -> list[str]:
+    """What is wrong with a call, if it is to be `expected`."""
+    if call.name != expected.name:
+        return [f"{where} is {call.name:.60}, expected {expected.name}"]
+    where = f"{where} ({call.name:.60})"
+    found = [
+        f"{where}: {parameter!r} is missing"
+        for parameter in expected.required
+        if parameter not in call.arguments
+    ]
+    for parameter, value in call.arguments.items():
+        if parameter not in expected.properties or parameter not in expected.answers:
+            found.append(f"{where}: there is no {parameter!r:.60}")
+        elif not _right(value, expected.answers[parameter], expected.properties[parameter]):
+            right = " or ".join(shown(own) for own in expected.answers[parameter][:3] if own != OMIT)
+            found.append(f"{where}, {parameter!r}: expected {right or 'nothing'}, found {shown(value)}")
+    for parameter, answers in expected.answers.items():
+        if parameter not in call.arguments and parameter not in expected.required and OMIT not in answers:
+            found.append(f"{where}: {parameter!r} is left out")
+    return found
+
+
+def _right(value: Any, answers: Sequence[Any], schema: Mapping[str, Any]) -> bool:
+    if any(_equal(value, answer, schema) for answer in answers):
+        return True
+    # Saying the default is as good as leaving it out.
+    return OMIT in answers and "default" in schema and _equal(value, schema["default"], schema)
+
+
+def _equal(value: Any, answer: Any, schema: Mapping[str, Any]) -> bool:
+    """Is `value`, of a parameter with this schema, what one answer says?
+
+    Recursive, as deep as the answer is: the data's depth, not the response's.
+    """
+    kind = schema.get("type")
+    if isinstance(answer, bool) or answer is None or isinstance(value, bool) or value is None:
+        return value is answer or (kind in _TEXT and _same_text(value, answer))
+    if isinstance(answer, int | float):
+        if isinstance(value, float) and isinstance(answer, int) and (kind in _WHOLE or kind in _TEXT):
+            return False
+        return (
+            value == answer if isinstance(value, int | float) else kind in _TEXT and _same_text(value, answer)
+        )
+    if isinstance(answer, str):
+        return isinstance(value, str) and normal(value) == normal(answer)
+    if isinstance(answer, Mapping):
+        return isinstance(value, Mapping) and _equal_dict(value, answer, schema)
+    items = _inner(schema.get("items"))
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == len(answer)
+        and all(_equal(own, other, items) for own, other in zip(value, answer, strict=True))
+    )
+
+
+def _same_text(value: Any, answer: Any) -> bool:
+    """A parameter whose schema says text and whose answer is none: the answer as text will do."""
+    return isinstance(value, str) and answer is not None and normal(value) == normal(str(answer))
+
+
+def _equal_dict(value: Mapping[str, Any], answer: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Each key of `answer` has a list of right values (or just one), among them `OMIT`."""
+    if not value.keys() <= answer.keys():
+        return False
+    properties = _inner(schema.get("properties"))
+    for key, own in answer.items():
+        allowed = own if isinstance(own, list | tuple) else [own]
+        if key not in value:
+            if OMIT not in allowed:
+                return False
+        elif not any(_equal(value[key], right, _inner(properties.get(key))) for right in allowed):
+            return False
+    return True
+
+
+def _inner(schema: Any) -> Mapping[str, Any]:
+    return schema if isinstance(schema, Mapping) else {}
+
+
+def normal(text: str) -> str:
+    """Equal for texts that say the same: case, kind of quotes, spaces and the punctuation , . / - _ * do not
+    count, except where they make another number.
+    """
+    return _normal(text) if len(text) <= 200 else _normal.__wrapped__(text)
+
+
+@lru_cache(maxsize=8192)
+def _normal(text: str) -> str:
+    if text.isalnum():
+        return text.casefold()
+    text = _THOUSANDS.sub("", text.casefold().translate(_QUOTES)).replace("**", "^")
+    return _SEPARATORS.sub(_joint, text)
+
+
+def _joint(match: re.Match[str]) -> str:
+    """What of a run of separators counts: before a digit a minus sign or a decimal point, and between two
+    digits that they are two numbers.
+    """
+    run, text = match[0], match.string
+    if not text[match.end() : match.end() + 1].isdigit():
+        return ""
+    before = text[max(match.start() - 1, 0) : match.start()]
+    point = run.endswith(".") and not (before + run)[-2:-1].isalpha()
+    head = run[:-1] if point else run
+    sign = head.endswith("-") and not (before + head)[-2:-1].isalnum()
+    gap = " " if before.isdigit() and run != "." else ""
+    return gap + "-" * sign + "." * point
