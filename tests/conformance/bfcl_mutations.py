@@ -1,7 +1,8 @@
 """Right and wrong calls for BFCL's questions, and the official checker's verdicts on them, frozen.
 
 `answer_key` and `choose` are pure functions of the questions, so the fixture stores no text: only verdicts, 0
-or 1, and a checksum of each hundred texts. To make `bfcl_verdicts.json` again, in an environment of its own (nothing else of bfcl-eval's is needed)::
+or 1, and a checksum of each hundred texts. To make `bfcl_verdicts.json` again, in an environment of its own
+(nothing else of bfcl-eval's is needed)::
 
     pip install --no-deps bfcl-eval==2026.3.23
     python tests/conformance/bfcl_mutations.py --bfcl <data>/toolcall/bfcl
@@ -352,8 +353,12 @@ def _official() -> tuple[Callable[[Question, str], bool], Callable[[str], str]]:
         "bfcl_eval.utils": [],
         "bfcl_eval.model_handler.parser.java_parser": ["parse_java_function_call"],
         "bfcl_eval.model_handler.parser.js_parser": ["parse_javascript_function_call"],
-        "tenacity": ["retry", "retry_if_exception_message", "retry_if_exception_type"]
-        + ["wait_random_exponential"],
+        "tenacity": [
+            "retry",
+            "retry_if_exception_message",
+            "retry_if_exception_type",
+            "wait_random_exponential",
+        ],
     }
     sys.modules[config.__name__] = config
     for name, attributes in stand_ins.items():

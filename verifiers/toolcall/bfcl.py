@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from verifiers.toolcall.assign import perfect_matching
@@ -98,15 +97,13 @@ def _equal(value: Any, answer: Any, schema: Mapping[str, Any]) -> bool:
     """
     kind = schema.get("type")
     if isinstance(answer, bool) or answer is None or isinstance(value, bool) or value is None:
-        return value is answer or (kind in _TEXT and _same_text(value, answer))
+        return value is answer or (kind in _TEXT and _says(value, answer))
     if isinstance(answer, int | float):
         if isinstance(value, float) and isinstance(answer, int) and (kind in _WHOLE or kind in _TEXT):
             return False
-        return (
-            value == answer if isinstance(value, int | float) else kind in _TEXT and _same_text(value, answer)
-        )
+        return value == answer if isinstance(value, int | float) else kind in _TEXT and _says(value, answer)
     if isinstance(answer, str):
-        return isinstance(value, str) and normal(value) == normal(answer)
+        return isinstance(value, str) and _same_text(value, answer)
     if isinstance(answer, Mapping):
         return isinstance(value, Mapping) and _equal_dict(value, answer, schema)
     items = _inner(schema.get("items"))
@@ -117,9 +114,16 @@ def _equal(value: Any, answer: Any, schema: Mapping[str, Any]) -> bool:
     )
 
 
-def _same_text(value: Any, answer: Any) -> bool:
+def _says(value: Any, answer: Any) -> bool:
     """A parameter whose schema says text and whose answer is none: the answer as text will do."""
-    return isinstance(value, str) and answer is not None and normal(value) == normal(str(answer))
+    return isinstance(value, str) and answer is not None and _same_text(value, str(answer))
+
+
+def _same_text(value: str, answer: str) -> bool:
+    if len(value) > 4 * len(answer) + 40:  # so much is not punctuation
+        return False
+    wanted = normal(answer)
+    return normal(value) == wanted if wanted else value.strip() == answer.strip()
 
 
 def _equal_dict(value: Mapping[str, Any], answer: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
@@ -145,11 +149,6 @@ def normal(text: str) -> str:
     """Equal for texts that say the same: case, kind of quotes, spaces and the punctuation , . / - _ * do not
     count, except where they make another number.
     """
-    return _normal(text) if len(text) <= 200 else _normal.__wrapped__(text)
-
-
-@lru_cache(maxsize=8192)
-def _normal(text: str) -> str:
     if text.isalnum():
         return text.casefold()
     text = _THOUSANDS.sub("", text.casefold().translate(_QUOTES)).replace("**", "^")

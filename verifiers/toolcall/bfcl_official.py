@@ -133,7 +133,7 @@ def _value_passes(expected: Expected, parameter: str, value: Any) -> bool:
     return value in answers
 
 
-def _items_pass(value: Sequence[Any], answers: Sequence[Any], inner: type) -> bool:
+def _items_pass(value: Any, answers: Sequence[Any], inner: type) -> bool:
     """Do the items have the type of the schema, or that of the items of one answer? An answer that is no list
     lets everything pass.
     """

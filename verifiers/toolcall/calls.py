@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]  # as JSONDecoder uses it
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from creditlib.types import Span
 
 MAX_DEPTH = 64  # of lists and objects within a value
+MAX_PIECES = 5000  # names, arguments and values of a response's calls, so that none takes long
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -62,11 +63,11 @@ class Block:
     problem: str = ""
 
 
-def read_objects(text: str, start: int, closing: str) -> Block:
+def read_objects(text: str, start: int, closing: str, room: int = MAX_PIECES) -> Block:
     """Read JSON objects, each beginning on a line of its own, from `start` up to the tag `closing`.
 
     The tag inside a string of an object is part of that string. `Block.end` is where `closing` begins, unless
-    there is a problem.
+    there is a problem. More than `room` pieces are one.
     """
     block = Block()
     cursor = Cursor(text, start)
@@ -83,7 +84,7 @@ def read_objects(text: str, start: int, closing: str) -> Block:
                 raise UnreadableError(
                     f"something stands behind call {len(block.calls)} on its line", cursor.at
                 )
-            block.calls.append(_read_call(cursor, block.spans))
+            block.calls.append(_read_call(cursor, block.spans, room))
     except UnreadableError as problem:
         block.problem = f"{problem} (call {len(block.calls) + 1})" if block.calls else str(problem)
         block.end = max(block.end, problem.at)
@@ -93,10 +94,17 @@ def read_objects(text: str, start: int, closing: str) -> Block:
     return block
 
 
-def _read_call(cursor: Cursor, spans: list[Span]) -> Call:
+def check_room(spans: Sequence[Span], room: int, at: int) -> None:
+    """Raise where a response has too many pieces to go on."""
+    if len(spans) >= room:
+        raise UnreadableError(f"more than {MAX_PIECES} names and values", at)
+
+
+def _read_call(cursor: Cursor, spans: list[Span], room: int) -> Call:
     first = len(spans)
     found: dict[str, Any] = {}
     for key, start, _ in cursor.members():
+        check_room(spans, room, start)
         if key in found:
             raise UnreadableError(f"the key {key!r} is given twice", start)
         if key == "name":
@@ -107,7 +115,7 @@ def _read_call(cursor: Cursor, spans: list[Span]) -> Call:
             if cursor.at - begin > 2:
                 spans.append(Span(begin + 1, cursor.at - 1, "name"))
         elif key == "parameters":
-            found[key] = _read_arguments(cursor, spans)
+            found[key] = _read_arguments(cursor, spans, room)
         else:
             raise UnreadableError(f"a call has the keys 'name' and 'parameters', not {key!r:.60}", start)
     for key in ("name", "parameters"):
@@ -117,11 +125,12 @@ def _read_call(cursor: Cursor, spans: list[Span]) -> Call:
     return Call(found["name"], found["parameters"], tuple(own))
 
 
-def _read_arguments(cursor: Cursor, spans: list[Span]) -> dict[str, Any]:
+def _read_arguments(cursor: Cursor, spans: list[Span], room: int) -> dict[str, Any]:
     if not cursor.stands_at("{"):
         raise UnreadableError("the parameters are not a JSON object", cursor.at)
     arguments: dict[str, Any] = {}
     for name, start, end in cursor.members():
+        check_room(spans, room, start)
         if name in arguments:
             raise UnreadableError(f"the parameter {name!r:.60} is given twice", start)
         if name:

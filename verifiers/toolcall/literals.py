@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from creditlib.types import Span
-from verifiers.toolcall.calls import MAX_DEPTH, Block, Call, UnreadableError
+from verifiers.toolcall.calls import MAX_DEPTH, MAX_PIECES, Block, Call, UnreadableError, check_room
+
+_MOST_VALUES = 10_000  # those inside lists too, so that no text takes long
 
 _SPACE = re.compile(r"(?:[ \t\f\r\n]+|#[^\n]*|\\\r?\n)*")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -67,11 +69,13 @@ def read_list(text: str, start: int, end: int, *, official: bool) -> Block:
 
 def _read_call(cursor: _Cursor, spans: list[Span]) -> Call:
     first = len(spans)
+    check_room(spans, MAX_PIECES, cursor.at)
     name, span = cursor.name(_FUNCTION, "name")
     spans.append(span)
     arguments: dict[str, Any] = {}
     cursor.expect("(")
     while not cursor.take(")"):
+        check_room(spans, MAX_PIECES, cursor.at)
         named = cursor.argument_name()
         if named is None:
             value = cursor.value(0)
@@ -100,6 +104,7 @@ class _Cursor:
         self.at = at
         self.end = end
         self.official = official
+        self.values = 0  # read so far
 
     def skip(self) -> None:
         self.at = _SPACE.match(self.text, self.at, self.end).end()  # type: ignore[union-attr]
@@ -159,6 +164,9 @@ class _Cursor:
         Raises:
             UnreadableError: it is none, or nested too deeply.
         """
+        self.values += 1
+        if self.values > _MOST_VALUES:
+            raise UnreadableError(f"more than {_MOST_VALUES} values", self.at)
         if depth > MAX_DEPTH:
             raise UnreadableError(f"a value is nested more than {MAX_DEPTH} deep", self.at)
         if self.stands_at("["):

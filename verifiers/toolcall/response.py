@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from creditlib.types import Check, Span
-from verifiers.toolcall.calls import Call, read_objects
+from verifiers.toolcall.calls import MAX_PIECES, Call, read_objects
 from verifiers.toolcall.literals import read_list
 
 THINK = ("<think>", "</think>")
@@ -22,6 +22,7 @@ _OPENING = re.compile("|".join((CALLS[0], REPLY[0])))
 _TAG = re.compile("|".join((*THINK, *CALLS, *REPLY)))
 # What chat templates write between turns. A response that writes it pretends to be another turn.
 _MARKUP = re.compile(r"<\|(?:im_start|im_end|start_header_id|end_header_id|eot_id|endoftext)\|>")
+_MOST_BLOCKS = 50  # further ones are text outside
 _CALL_FORM = '{"name": ..., "parameters": {...}}'
 
 
@@ -82,6 +83,12 @@ class Reading:
 
     def blocks(self, kind: str) -> list[Part]:
         return [part for part in self.parts if part.kind == kind]
+
+    @property
+    def tries_calls(self) -> bool:
+        """Is there a block of calls, however broken?"""
+        outside = (self.text[own.start : own.end] for own in self.outside)
+        return bool(self.blocks("calls")) or any(CALLS[0] in own for own in outside)
 
     @property
     def replies(self) -> bool:
@@ -189,8 +196,8 @@ def _read_thinking(reading: Reading) -> int:
 
 
 def _read_blocks(reading: Reading, start: int) -> None:
-    text = reading.text
-    while match := _OPENING.search(text, start):
+    text, pieces = reading.text, 0
+    while len(reading.parts) < _MOST_BLOCKS and (match := _OPENING.search(text, start)):
         _add_outside(reading, start, match.start())
         reading.tags.append(Span(*match.span(), "tag"))
         part = Part("calls" if match[0] == CALLS[0] else "reply", match.end(), len(text))
@@ -198,7 +205,8 @@ def _read_blocks(reading: Reading, start: int) -> None:
         _, closing = CALLS if part.kind == "calls" else REPLY
         end = match.end()
         if part.kind == "calls":
-            block = read_objects(text, end, closing)
+            block = read_objects(text, end, closing, MAX_PIECES - pieces)
+            pieces += len(block.spans)
             reading.calls += block.calls
             reading.problem = reading.problem or block.problem
             part.spans, end = block.spans, block.end

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 from creditlib.types import Check, CreditlibError
 from verifiers.pool import Failure, WorkerPool
 from verifiers.toolcall import bfcl, bfcl_official, rlla
-from verifiers.toolcall.response import CALLS, REPLY, Reading, Wanted, judge_format, read_response
+from verifiers.toolcall.response import REPLY, Reading, Wanted, judge_format, read_response
 from verifiers.toolcall.schema import Reference, read_reference
 
 Mode = Literal["sound", "official"]
@@ -167,8 +167,8 @@ def check(
 def _correctness(reading: Reading, reference: Reference) -> Check:
     spans = reading.call_spans
     if not reference.expected:
-        if reading.blocks("calls"):
-            return _verdict(False, f"there is a {CALLS[0]}, where no call is wanted", reference, spans)
+        if reading.tries_calls:
+            return _verdict(False, "there is a call, where no call is wanted", reference, spans)
         if reading.markup or not reading.replies:
             return _verdict(False, f"there is no reply between {REPLY[0]} and {REPLY[1]}", reference, spans)
         return _verdict(True, "no call is made, as none is wanted", reference, spans)
