@@ -284,7 +284,8 @@ def _official_correctness(text: str, gold: str, offset: int) -> Check:
         found = _official_calls(text)
         if wanted == found:
             return Check(BEST, "the calls are the reference's", info, spans)
-        reward = (BEST - WORST) * _official_ratio(wanted, found) + WORST
+        score, highest = _official_score(wanted, found)
+        reward = (BEST - WORST) * score / highest + WORST
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as problem:
         return Check(WORST, f"the calls cannot be read: {type(problem).__name__}: {problem}", info, spans)
     return Check(reward, "the calls differ from the reference's", info, spans)
@@ -296,8 +297,10 @@ def _official_calls(text: str) -> list[Any]:
     return [json.loads(line) for line in body.strip().split("\n")]
 
 
-def _official_ratio(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> float:
-    """s / s_max with a greedy choice: each reference call takes the best of what is left."""
+def _official_score(
+    wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]
+) -> tuple[float, float]:
+    """s and s_max with a greedy choice: each reference call takes the best of what is left."""
     score = _jaccard([own["name"] for own in wanted], [own["name"] for own in found])
     highest, used = 1.0, set[int]()
     for own in wanted:
@@ -316,4 +319,4 @@ def _official_ratio(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping
         if chosen >= 0:
             used.add(chosen)
             score += best
-    return score / highest
+    return score, highest
