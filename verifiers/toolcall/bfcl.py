@@ -12,7 +12,7 @@ from typing import Any
 
 from verifiers.toolcall.assign import perfect_matching
 from verifiers.toolcall.calls import Call
-from verifiers.toolcall.schema import OMIT, Expected
+from verifiers.toolcall.schema import OMIT, Expected, plain
 from verifiers.toolcall.values import listed, shown
 
 _MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands for the one at its place
@@ -75,7 +75,7 @@ def _problems(expected: Expected, call: Call, where: str) -> list[str]:
         if parameter not in expected.properties or parameter not in expected.answers:
             found.append(f"{where}: there is no {parameter!r:.60}")
         elif not _right(value, expected.answers[parameter], expected.properties[parameter]):
-            right = " or ".join(shown(own) for own in expected.answers[parameter][:3] if own != OMIT)
+            right = " or ".join(shown(plain(own)) for own in expected.answers[parameter][:3] if own != OMIT)
             found.append(f"{where}, {parameter!r}: expected {right or 'nothing'}, found {shown(value)}")
     for parameter, answers in expected.answers.items():
         if parameter not in call.arguments and parameter not in expected.required and OMIT not in answers:
@@ -84,7 +84,9 @@ def _problems(expected: Expected, call: Call, where: str) -> list[str]:
 
 
 def _right(value: Any, answers: Sequence[Any], schema: Mapping[str, Any]) -> bool:
-    if any(_equal(value, answer, schema) for answer in answers):
+    kind = schema.get("type")
+    text = kind in _TEXT or kind in (None, "any")
+    if any(_equal(value, answer, schema) for answer in answers if text or answer != OMIT):
         return True
     # Saying the default is as good as leaving it out.
     return OMIT in answers and "default" in schema and _equal(value, schema["default"], schema)
