@@ -13,7 +13,7 @@ from typing import Any
 from verifiers.toolcall.assign import perfect_matching
 from verifiers.toolcall.calls import Call
 from verifiers.toolcall.schema import OMIT, Expected, plain
-from verifiers.toolcall.values import listed, shown
+from verifiers.toolcall.values import listed, named, shown
 
 _MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands for the one at its place
 
@@ -64,8 +64,8 @@ def _closest(expected: Expected, row: int, calls: Sequence[Call], left: Sequence
 def _problems(expected: Expected, call: Call, where: str) -> list[str]:
     """What is wrong with a call, if it is to be `expected`."""
     if call.name != expected.name:
-        return [f"{where} is {call.name:.60}, expected {expected.name}"]
-    where = f"{where} ({call.name:.60})"
+        return [f"{where} is {named(call.name)}, expected {expected.name}"]
+    where = f"{where} ({named(call.name)})"
     found = [
         f"{where}: {parameter!r} is missing"
         for parameter in expected.required

@@ -16,6 +16,7 @@ from typing import Any
 
 from creditlib.types import Span
 from verifiers.toolcall.calls import MAX_DEPTH, MAX_PIECES, Block, Call, UnreadableError, check_room
+from verifiers.toolcall.values import named
 
 _MOST_VALUES = 10_000  # those inside lists too, so that no text takes long
 
@@ -76,19 +77,19 @@ def _read_call(cursor: _Cursor, spans: list[Span]) -> Call:
     cursor.expect("(")
     while not cursor.take(")"):
         check_room(spans, MAX_PIECES, cursor.at)
-        named = cursor.argument_name()
-        if named is None:
+        argument = cursor.argument_name()
+        if argument is None:
             value = cursor.value(0)
             if not cursor.official or arguments:
-                raise UnreadableError(f"argument {value!r:.40} of {name:.60} has no name", cursor.at)
+                raise UnreadableError(f"argument {value!r:.40} of {named(name)} has no name", cursor.at)
         else:
-            argument, span = named
-            if argument in arguments and not cursor.official:
-                raise UnreadableError(f"the argument {argument:.60} is given twice", span.start)
+            key, span = argument
+            if key in arguments and not cursor.official:
+                raise UnreadableError(f"the argument {named(key)} is given twice", span.start)
             spans.append(span)
             cursor.skip()
             begin = cursor.at
-            arguments[argument] = cursor.value(0)
+            arguments[key] = cursor.value(0)
             spans.append(Span(begin, cursor.at, "value"))
         if not cursor.take(","):
             cursor.expect(")")
@@ -147,16 +148,13 @@ class _Cursor:
         """Move over ``name=``, if that stands here."""
         self.skip()
         start = self.at
-        if _NAME.match(self.text, start, self.end):
-            name, span = self.name(_NAME, "argument") if not self._is_constant() else ("", None)
-            if span is not None and self.take("=") and not self.stands_at("="):
-                return name, span
+        word = _NAME.match(self.text, start, self.end)
+        if word and word[0] not in _CONSTANTS:
+            found = self.name(_NAME, "argument")
+            if self.take("="):
+                return found
         self.at = start
         return None
-
-    def _is_constant(self) -> bool:
-        match = _NAME.match(self.text, self.at, self.end)
-        return match is not None and match[0] in _CONSTANTS
 
     def value(self, depth: int) -> Any:
         """The literal that begins here.

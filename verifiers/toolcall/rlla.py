@@ -24,7 +24,7 @@ from creditlib.types import Check, Span
 from verifiers.toolcall.assign import best_assignment
 from verifiers.toolcall.calls import Call, read_objects
 from verifiers.toolcall.response import CALLS, REPLY, THINK, Reading, Wanted, judge_format, read_response
-from verifiers.toolcall.values import as_call, listed, shown
+from verifiers.toolcall.values import as_call, as_json, listed, named, shown
 
 WORST, BEST = -3.0, 3.0
 
@@ -185,7 +185,7 @@ def _differences(gold: Sequence[Call], calls: Sequence[Call], pairs: Sequence[in
         if place is None:
             found.append(f"reference call {number}, {as_call(own.name, own.arguments)}, is missing")
             continue
-        other, where = calls[place], f"call {place + 1} ({own.name:.60}), parameter"
+        other, where = calls[place], f"call {place + 1} ({named(own.name)}), parameter"
         for name, value in own.arguments.items():
             if name not in other.arguments:
                 found.append(f"{where} {name!r}: missing, expected {shown(value)}")
@@ -198,7 +198,7 @@ def _differences(gold: Sequence[Call], calls: Sequence[Call], pairs: Sequence[in
         ]
     used = set(pairs)
     found += [
-        f"call {index + 1} ({own.name:.60}) is not expected"
+        f"call {index + 1} ({named(own.name)}) is not expected"
         for index, own in enumerate(calls)
         if index not in used
     ]
@@ -274,7 +274,7 @@ def _official_correctness(text: str, gold: str, offset: int) -> Check:
         wanted = _official_calls(gold)
     except (ValueError, RecursionError) as problem:  # the public code raises
         return _broken_gold(f"{problem}")
-    info = "\n".join(json.dumps(own, ensure_ascii=False) for own in wanted)
+    info = "\n".join(map(as_json, wanted))
     if CALLS[0] not in text or CALLS[1] not in text:
         return Check(WORST, f"there is no {CALLS[0]} or no {CALLS[1]}", info)
     start = text.find(CALLS[0]) + len(CALLS[0])

@@ -12,13 +12,13 @@ _MENTIONED = 3
 
 def shown(value: Any) -> str:
     """A value in a reason: as JSON, cut where it is long."""
-    text = _json(value)
+    text = as_json(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def as_call(name: str, arguments: Mapping[str, Any]) -> str:
     """A call as one line of JSON in RLLA's format."""
-    return _json({"name": name, "parameters": arguments})
+    return as_json({"name": name, "parameters": arguments})
 
 
 def listed(problems: Sequence[str]) -> str:
@@ -27,6 +27,15 @@ def listed(problems: Sequence[str]) -> str:
     return "; ".join([*problems[:_MENTIONED], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text.encode("utf-8", "backslashreplace").decode()  # lone surrogates cannot be written to a file
+def named(name: str) -> str:
+    """A name that a response gives, in a reason."""
+    return _writable(name[:_LONGEST])
+
+
+def as_json(value: Any) -> str:
+    return _writable(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _writable(text: str) -> str:
+    """Lone surrogates, which no file takes, are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()

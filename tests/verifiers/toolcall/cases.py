@@ -144,6 +144,10 @@ BFCL = {
     '`""` for a text that may be left out': _value("string", ["a", ""], "''", True, True),
     '`""` for a number that may be left out': _value("integer", [1, ""], "''", False, False),
     "null, the second right value": _value("integer", [5, None], "None", False, True),
+    "`[True]` for `[1]`, which may be left out": _value(
+        "array", ["", [1]], "[True]", True, False, items={"type": "integer"}
+    ),
+    "other case, where the first answer has another type": _value("string", [2, "two"], "'Two'", False, True),
     "`nan`": _value("float", [1.0], "nan", False, False),
     "`1e999` for 1.0": _value("float", [1.0], "1e999", False, False),
     "True for 1 in a dict": _value("dict", [{"a": [1]}], "{'a': True}", True, False),

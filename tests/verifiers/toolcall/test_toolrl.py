@@ -26,7 +26,8 @@ GOLDS = [
 ]
 PIECES = [
     *"<think> </think> <tool_call> </tool_call> <response> </response>".split(),
-    *'<|im_start|>assistant <|im_end|> { } [ ] , : " null 1 2 true 1.0 NaN "f" "g" "x" "name" "parameters" \\'.split(),
+    *"<|im_start|>assistant <|im_end|> null 1 2 true 1.0 NaN".split(),
+    *'{ } [ ] , : " "f" "g" "x" "name" "parameters" \\'.split(),
     *("\n", "\n\n", " ", A, B, C),
 ]
 
