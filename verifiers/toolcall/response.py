@@ -101,13 +101,18 @@ class Reading:
         return tuple(span for part in self.parts for span in part.spans)
 
 
-def read_response(text: str) -> Reading:
-    """Take a response apart; it never fails."""
+def read_response(text: str, *, lists: bool = True) -> Reading:
+    """Take a response apart; it never fails.
+
+    Args:
+        text: the response.
+        lists: whether calls may be a list in BFCL's prompt format, if there are no tags.
+    """
     reading = Reading(text)
     start = _read_thinking(reading)
     if _OPENING.search(text, start):
         _read_blocks(reading, start)
-    elif text.startswith("[", _first_letter(text, start)):
+    elif lists and text.startswith("[", _first_letter(text, start)):
         _read_list(reading, start)
     else:
         _add_outside(reading, start, len(text))

@@ -50,10 +50,10 @@ class Gold:
 @lru_cache(maxsize=1024)
 def read_gold(text: str) -> Gold:
     """Read a ground truth by the same rules as a response; it needs no thinking."""
-    reading = read_response(text)
+    reading = read_response(text, lists=False)
     calls, replies = reading.blocks("calls"), reading.blocks("reply")
     wanted = Wanted(bool(calls), bool(replies))
-    if reading.listed or not reading.parts:
+    if not reading.parts:
         return Gold(Wanted(False, False), (), f"it has neither {CALLS[0]} nor {REPLY[0]}")
     return Gold(wanted, tuple(reading.calls), reading.problem if calls else "")
 
@@ -61,18 +61,13 @@ def read_gold(text: str) -> Gold:
 def sound(response: str, gold: str, think: bool) -> dict[str, Check]:
     """Both rewards, as a person would give them."""
     reference = read_gold(gold)
-    if reference.problem:
-        broken = _broken_gold(reference.problem)
-        if reference.wanted.calls or reference.wanted.reply:
-            return {
-                "format": judge_format(read_response(response), reference.wanted, think),
-                "correctness": broken,
-            }
+    reading = read_response(response, lists=False)
+    broken = _broken_gold(reference.problem) if reference.problem else None
+    if broken and not (reference.wanted.calls or reference.wanted.reply):
         return {"format": broken, "correctness": broken}
-    reading = read_response(response)
     return {
         "format": judge_format(reading, reference.wanted, think),
-        "correctness": _correctness(reading, reference),
+        "correctness": broken or _correctness(reading, reference),
     }
 
 

@@ -47,6 +47,7 @@ RLLA = {
         ONE, THINK + block(F.replace("parameters", "arguments")), (1, -3), (1, -3)
     ),
     "a JSON array of calls": Rlla(ONE, THINK + block(f"[{F}]"), (1, -3), (1, -3)),
+    "a list of calls in BFCL's format": Rlla(ONE, THINK + "[f(x=1, y='a')]", (0, -3), (0, -3)),
     "parameters `null`": Rlla(ONE, THINK + block('{"name": "f", "parameters": null}'), (1, -3), (1, -3)),
     "parameters a list": Rlla(ONE, THINK + block('{"name": "f", "parameters": [1]}'), (1, -3), (1, -3)),
     "parameters a text of JSON": Rlla(
