@@ -1,0 +1,442 @@
+"""What a constraint can ask for: small typed rules that find their answer's verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from creditlib.types import Span
+from verifiers.instructions.answer import Answer, Piece
+from verifiers.instructions.constraint import Finding, spans
+from verifiers.instructions.muldimif.layout import Heading, Layout, Table, depth, plain_words
+from verifiers.instructions.muldimif.wording import Bounds
+
+Scope = Literal["whole", "sentence", "paragraph", "section", "cell", "entry", "heading", "table"]
+Case = Literal["capitalized", "upper", "lower"]
+Kind = Literal["words", "sentences", "paragraphs", "keywords", "punctuation", "table", "markdown", "json", "xml"]
+
+_CLOSING = " \t\r\n\"'”’»)*_~`|」』）"  # what may stand behind the mark that ends a text
+_URL = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_KANA = re.compile("[\u3040-\u30ff]")
+_FUNCTION_WORDS = {
+    "English": "the of and to that for with are by it this from be which have has not their its your you as at an is",
+    "French": "le la les des du et est une dans que qui pour sur avec pas par ce sont plus au aux cette ses",
+    "German": "der die das und ist von den mit für auf ein eine nicht zu im sich auch dem des es sind wird",
+    "Spanish": "el la los las de y que en un una por con para es se del al su lo como más",
+    "Portuguese": "o os as de e que em um uma por com para é se do da dos das no na ao como mais não",
+    "Italian": "il lo gli di e che in un una per con è si del della dei al nel come più non sono",
+    "Dutch": "de het een en van dat op te voor met zijn niet aan er ook als bij door naar wordt",
+}
+_LANGUAGES = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+
+
+class Rule(Protocol):
+    """One demand. `kind` says to which families it belongs."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def find(self, layout: Layout) -> Finding: ...
+
+
+@dataclass(frozen=True)
+class Size:
+    """So many words, sentences or paragraphs, in all or in each part."""
+
+    bounds: Bounds
+    unit: Literal["words", "sentences", "paragraphs", "entries"]
+    scope: Scope = "whole"
+
+    @property
+    def kind(self) -> str:
+        return "table" if self.unit == "entries" else self.unit
+
+    def find(self, layout: Layout) -> Finding:
+        if self.scope == "whole":
+            count = len(self._units(layout))
+            return Finding(
+                self.bounds.hold(count), f"{count} {self.unit}, {self.bounds} wanted", layout.answer.whole
+            )
+        parts = [(part, len(self._units(Layout(Answer(part.text))))) for part in parts_of(layout, self.scope)]
+        wrong = [(part, count) for part, count in parts if not self.bounds.hold(count)]
+        return _each(layout, [own[0] for own in parts], [own[0] for own in wrong], self.scope, (
+            f"a {self.scope} has {wrong[0][1]} {self.unit}, {self.bounds} wanted in each" if wrong else
+            f"{self.bounds} {self.unit} in each of {len(parts)}"
+        ))
+
+    def _units(self, layout: Layout) -> Sequence[Piece]:
+        if self.unit == "words":
+            return layout.answer.words
+        if self.unit == "sentences":
+            return layout.sentences
+        return layout.paragraphs if self.unit == "paragraphs" else layout.entries
+
+
+@dataclass(frozen=True)
+class LetterCase:
+    """Words that begin with a capital letter, or letters that are all large or all small."""
+
+    case: Case
+    scope: Scope = "whole"
+    kind: str = "english"
+
+    def find(self, layout: Layout) -> Finding:
+        words = [word for part in parts_of(layout, self.scope) for word in _words(part)]
+        cased = [word for word in words if word.text.lower() != word.text.upper()]
+        if self.case == "capitalized":
+            wrong = [word for word in cased if word.text[0].islower()]
+        else:
+            unwanted = str.lower if self.case == "upper" else str.upper
+            wrong = [word for word in cased if any(
+                letter == unwanted(letter) and letter.lower() != letter.upper() for letter in word.text
+            )]
+        wanted = {"capitalized": "with a capital letter", "upper": "in capital letters", "lower": "in small letters"}
+        reason = f"{len(cased) - len(wrong)} of {len(cased)} words {wanted[self.case]}"
+        return Finding(bool(cased) and not wrong, reason, spans(wrong, "word") or layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class English:
+    """Written in English: Latin letters, and no other language's small words are more frequent."""
+
+    kind: str = "english"
+
+    def find(self, layout: Layout) -> Finding:
+        letters = [letter for letter in layout.answer.text if letter.isalpha()]
+        latin = sum(letter < "\u0250" for letter in letters)
+        words = [word.text.lower() for word in layout.answer.words]
+        counts = {language: sum(map(small.__contains__, words)) for language, small in _LANGUAGES.items()}
+        best = max(counts, key=lambda language: (counts[language], language == "English"))
+        passed = bool(letters) and latin >= 0.8 * len(letters) and best == "English"
+        reason = f"reads like {best}" if latin >= 0.8 * len(letters) else "not in Latin letters"
+        return Finding(passed, reason if letters else "no letters", layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class Chinese:
+    """Written in Chinese: at least half of the words; simplified or traditional characters only, if one is asked for.
+
+    A character counts as simplified if only GB 2312 has it, as traditional if only Big5 has it; one in fifty may
+    be of the other kind (names).
+    """
+
+    variety: Literal["simplified", "traditional", "any"]
+    kind: str = "chinese"
+
+    def find(self, layout: Layout) -> Finding:
+        text, words = layout.answer.text, layout.answer.words
+        han = [word for word in words if _UNSPACED.match(word.text) and not _KANA.match(word.text)]
+        kana = len(_KANA.findall(text))
+        if not han or 2 * len(han) < len(words) or 10 * kana > len(han):
+            return Finding(False, f"{len(han)} of {len(words)} words are Chinese characters", layout.answer.whole)
+        only = {"simplified": ("big5", "gb2312"), "traditional": ("gb2312", "big5")}
+        if self.variety == "any":
+            return Finding(True, f"{len(han)} Chinese characters", layout.answer.whole)
+        there, absent = only[self.variety]
+        wrong = [word for word in han if _has(word.text, there) and not _has(word.text, absent)]
+        reason = f"{len(wrong)} of {len(han)} characters are not {self.variety}"
+        return Finding(50 * len(wrong) <= len(han), reason, spans(wrong, "character") or layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The answer, or each part of it, ends with one of some marks."""
+
+    marks: str
+    scope: Scope = "whole"
+    kind: str = "punctuation"
+
+    def find(self, layout: Layout) -> Finding:
+        parts = parts_of(layout, self.scope)
+        last = [_last(part) for part in parts]
+        wrong = [own for own in last if not self._fits(layout.answer.text, own)]
+        reason = f"{len(parts) - len(wrong)} of {len(parts)} end with {' or '.join(self.marks[::2])}"
+        if self.scope == "whole" and wrong:
+            reason = f"ends with {wrong[0].text!r}, {' or '.join(self.marks[::2])} wanted"
+        return Finding(
+            bool(parts) and not wrong, reason, spans(wrong or last, "ending") or layout.answer.whole
+        )
+
+    def _fits(self, text: str, last: Piece) -> bool:
+        # Three full stops are an ellipsis, which leaves the sentence open.
+        return last.text in tuple(self.marks) and text[last.start - 2 : last.end] != "..."
+
+
+@dataclass(frozen=True)
+class NoMark:
+    """A mark is not used."""
+
+    marks: str
+    kind: str = "punctuation"
+
+    def find(self, layout: Layout) -> Finding:
+        found = [Span(index, index + 1, "mark") for index, letter in enumerate(layout.answer.text)
+                 if letter in self.marks]
+        return Finding(not found, f"{len(found)} {self.marks[0]}", tuple(found) or layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """Each of some words occurs so often, in all or in each part."""
+
+    words: tuple[str, ...]
+    times: Bounds = Bounds(low=1)
+    scope: Scope = "whole"
+    kind: str = "keywords"
+
+    def find(self, layout: Layout) -> Finding:
+        parts = parts_of(layout, self.scope)
+        found: list[Span] = []
+        wrong: list[str] = []
+        for word in self.words:
+            pattern = whole_word(word)
+            for part in parts:
+                places = [own.span() for own in pattern.finditer(part.text)]
+                found += [Span(part.start + start, part.start + end, "keyword") for start, end in places]
+                if not self.times.hold(len(places)):
+                    wrong.append(f"{word!r} {len(places)} times, {self.times} wanted")
+        if not parts:
+            return Finding(False, f"no {self.scope}", layout.answer.whole)
+        where = "" if self.scope == "whole" else f" in a {self.scope}"
+        reason = wrong[0] + where if wrong else f"{len(found)} places of {len(self.words)} keywords"
+        return Finding(not wrong, reason, tuple(found) or layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of a size, with a header of some names.
+
+    Args:
+        required: whether there must be one.
+        rows, columns: of each; the header is no row, unless `with_header`.
+        names: what the header's cells must say, in any order.
+    """
+
+    required: bool
+    rows: Bounds = Bounds()
+    columns: Bounds = Bounds()
+    names: tuple[str, ...] = ()
+    with_header: bool = False
+    kind: str = "table"
+
+    def find(self, layout: Layout) -> Finding:
+        if not layout.tables:
+            return Finding(not self.required, "no table", layout.answer.whole)
+        wrong = [(own, why) for own in layout.tables if (why := self._wrong(own))]
+        reason = wrong[0][1] if wrong else f"{len(layout.tables)} tables as wanted"
+        marked = [own for own, _ in wrong] or layout.tables
+        return Finding(not wrong, reason, spans((own.whole for own in marked), "table"))
+
+    def _wrong(self, table: Table) -> str:
+        rows = len(table.rows) + self.with_header
+        columns = max(len(own) for own in (table.header, *table.rows))
+        header = {_folded(cell.text) for cell in table.header}
+        if not self.rows.hold(rows):
+            return f"a table of {rows} rows, {self.rows} wanted"
+        if not self.columns.hold(columns):
+            return f"a table of {columns} columns, {self.columns} wanted"
+        missing = [name for name in self.names if _folded(name) not in header]
+        return f"a table without the column {missing[0]!r}" if missing else ""
+
+
+@dataclass(frozen=True)
+class HeadingAt:
+    """So many headings of a level; with a title, if one is given; or the first line is one."""
+
+    level: int | None
+    bounds: Bounds = Bounds(low=1)
+    title: str | None = None
+    first: bool = False
+    kind: str = "markdown"
+
+    def find(self, layout: Layout) -> Finding:
+        found = [own for own in layout.headings if self._fits(own)]
+        if self.first:
+            begin = len(layout.answer.text) - len(layout.answer.text.lstrip())
+            found = [own for own in found if own.line.start == begin]
+        what = "headings" if self.level is None else f"level {self.level} headings"
+        what += f" with the title {self.title!r}" if self.title else ""
+        what += " at the beginning" if self.first else ""
+        return Finding(self.bounds.hold(len(found)), f"{len(found)} {what}, {self.bounds} wanted",
+                       _headings(found or layout.headings) or layout.answer.whole)
+
+    def _fits(self, heading: Heading) -> bool:
+        right_title = self.title is None or _folded(self.title) in _folded(heading.title)
+        return right_title and (self.level is None or heading.level == self.level)
+
+
+@dataclass(frozen=True)
+class HeadingLevels:
+    """How many different levels the headings have; the levels among them; the deepest one."""
+
+    bounds: Bounds = Bounds()
+    levels: tuple[int, ...] = ()
+    only: bool = False
+    deepest: int | None = None
+    kind: str = "markdown"
+
+    def find(self, layout: Layout) -> Finding:
+        there = sorted({own.level for own in layout.headings})
+        said = f"headings of levels {', '.join(map(str, there))}" if there else "no headings"
+        passed = self.bounds.hold(len(there)) and set(self.levels) <= set(there)
+        passed = passed and not (self.only and set(there) - set(self.levels))
+        passed = passed and all(self.deepest is None or level <= self.deepest for level in there)
+        return Finding(passed, f"{said}; {self._wanted()} wanted", _headings(layout.headings) or layout.answer.whole)
+
+    def _wanted(self) -> str:
+        parts = [f"{self.bounds} levels"] if self.bounds != Bounds() else []
+        parts += [f"{'only ' if self.only else ''}levels {', '.join(map(str, self.levels))}"] if self.levels else []
+        return " and ".join(parts + ([f"none below {self.deepest}"] if self.deepest is not None else []))
+
+
+@dataclass(frozen=True)
+class Marked:
+    """So many lines of a kind that Markdown marks."""
+
+    what: Literal["block quotes", "bullet points", "bold"]
+    bounds: Bounds = Bounds(low=1)
+    kind: str = "markdown"
+
+    def find(self, layout: Layout) -> Finding:
+        if self.what == "bold":
+            found = [Piece(*own.span(), own[0]) for own in re.finditer(r"\*\*(?=\S)[^*\n]+\*\*", layout.answer.text)]
+        else:
+            found = layout.quotes if self.what == "block quotes" else layout.bullets
+        return Finding(self.bounds.hold(len(found)), f"{len(found)} {self.what}, {self.bounds} wanted",
+                       spans(found, self.what) or layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class JsonDepth:
+    """A JSON object with so many levels of objects within objects (1: none within another)."""
+
+    bounds: Bounds
+    kind: str = "json"
+
+    def find(self, layout: Layout) -> Finding:
+        if layout.json is None:
+            return Finding(False, "no JSON", layout.answer.whole)
+        value, where = layout.json
+        levels = depth(value)
+        return Finding(levels > 0 and self.bounds.hold(levels), f"JSON of {levels} levels, {self.bounds} wanted",
+                       (where.span("json"),))
+
+
+@dataclass(frozen=True)
+class XmlAttributes:
+    """Each XML element has so many attributes, or all together; an answer may have none."""
+
+    bounds: Bounds
+    each: bool
+    required: bool
+    kind: str = "xml"
+
+    def find(self, layout: Layout) -> Finding:
+        if not layout.elements:
+            return Finding(not self.required, "no XML elements", layout.answer.whole)
+        if not self.each:
+            total = sum(count for _, count in layout.elements)
+            return Finding(self.bounds.hold(total), f"{total} attributes, {self.bounds} wanted",
+                           spans((own for own, _ in layout.elements), "element"))
+        wrong = [(own, count) for own, count in layout.elements if not self.bounds.hold(count)]
+        reason = f"an element with {wrong[0][1]} attributes, {self.bounds} wanted" if wrong else (
+            f"{self.bounds} attributes in each of {len(layout.elements)} elements")
+        return Finding(not wrong, reason, spans((own for own, _ in wrong or layout.elements), "element"))
+
+
+@dataclass(frozen=True)
+class StartsWith:
+    """The answer begins with a text; Markdown's marks before it do not count."""
+
+    text: str
+    kind: str = "identifiers"
+
+    def find(self, layout: Layout) -> Finding:
+        text = layout.answer.text
+        start = len(text) - len(text.lstrip(" \t\r\n#*_>\"'“‘"))
+        begin = text[start : start + len(self.text)]
+        passed = _folded(begin) == _folded(self.text)
+        return Finding(passed, f"begins with {begin!r:.40}, {self.text!r} wanted",
+                       (Span(start, start + len(begin), "beginning"),) if begin else layout.answer.whole)
+
+
+@dataclass(frozen=True)
+class FullSentences:
+    """Every sentence ends with a full stop, a question or an exclamation mark."""
+
+    kind: str = "identifiers"
+
+    def find(self, layout: Layout) -> Finding:
+        return Ending(".。?？!！", "sentence").find(layout)
+
+
+# --------------------------------------------------------------------------- what rules share
+
+
+def parts_of(layout: Layout, scope: Scope) -> Sequence[Piece]:
+    """The parts of an answer of which something holds; none of an empty one."""
+    if scope == "whole":
+        return [Piece(0, len(layout.answer.text), layout.answer.text)] if layout.answer.text.strip() else []
+    if scope == "heading":
+        return [own.line for own in layout.headings]
+    if scope == "table":
+        return [own.whole for own in layout.tables]
+    return {
+        "sentence": layout.sentences, "paragraph": layout.paragraphs, "section": layout.sections,
+        "cell": layout.cells, "entry": layout.entries,
+    }[scope]
+
+
+def whole_word(word: str) -> re.Pattern[str]:
+    """Finds a word or phrase on its own, in any case, over line breaks, with either kind of apostrophe and dash."""
+    bare = word.rstrip(".,;") or word
+    pieces = [
+        "".join("['’‘]" if own in "'’‘" else "[-‐‑–]" if own in "-‐‑–" else re.escape(own) for own in part)
+        for part in bare.split()
+    ]
+    before = "" if _UNSPACED.match(bare[0]) or not bare[0].isalnum() else r"(?<![^\W_])"
+    after = "" if _UNSPACED.match(bare[-1]) or not bare[-1].isalnum() else r"(?![^\W_])"
+    return re.compile(before + r"\s{1,20}".join(pieces) + after, re.IGNORECASE)
+
+
+def _each(layout: Layout, parts: list[Piece], wrong: list[Piece], scope: str, reason: str) -> Finding:
+    if not parts:
+        return Finding(False, f"no {scope}", layout.answer.whole)
+    return Finding(not wrong, reason, spans(wrong or parts, scope))
+
+
+def _words(part: Piece) -> Iterable[Piece]:
+    """Words of a part at their places in the answer; addresses of the web are no words."""
+    urls = [own.span() for own in _URL.finditer(part.text)]
+    for word in Answer(part.text).words:
+        while urls and urls[0][1] <= word.start:
+            del urls[0]
+        if not (urls and urls[0][0] <= word.start):
+            yield Piece(part.start + word.start, part.start + word.end, word.text)
+
+
+def _last(part: Piece) -> Piece:
+    """The last character that is no closing quotation mark, bracket or markup."""
+    end = len(part.text.rstrip(_CLOSING)) or len(part.text)
+    return Piece(part.start + end - 1, part.start + end, part.text[end - 1 : end])
+
+
+def _headings(headings: Iterable[Heading]) -> tuple[Span, ...]:
+    return spans((own.line for own in headings), "heading")
+
+
+def _folded(text: str) -> str:
+    """For comparison: small letters, straight apostrophes, single spaces, no marks around."""
+    text = plain_words(text).replace("’", "'").casefold()
+    return " ".join(text.split()).strip(" .,:;\"'")
+
+
+def _has(character: str, codec: str) -> bool:
+    try:
+        character.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return True
