@@ -1,5 +1,6 @@
-"""The 36 constraints, which their families share. No package and no copy of the public checkers can be run beside
-these, so there is no official reading.
+"""The 36 constraints, which share the checkers of 12 families.
+
+There is no official reading: MulDimIF's own checkers are in no package against which one could be proved.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-# Category and subtype as test.json writes them, and the family of checkers that the public code gives them to.
+# Category and subtype as test.json writes them, and the family whose checker the public code gives them.
 PAIRS = {
     ("Content", "Keywords"): "keywords",
     ("Content", "Keywords: Must include"): "keywords",

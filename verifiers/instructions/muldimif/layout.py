@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,18 +13,20 @@ from typing import Any
 
 from verifiers.instructions.answer import Answer, Piece
 
-_ANY_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")
+_LINE = re.compile(r"[^\r\n]+")
 _HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(\S[^\r\n]*)")
 _FENCE = re.compile(r"[ ]{0,3}(```+|~~~+)[ \t]*(\w*)")
-_LIST_ITEM = re.compile(r"([ \t]*)(?:[-*+•‣◦]|\d{1,3}[.)])[ \t]+\S")
-_BULLET = re.compile(r"[ \t]*(?:[-*+](?=[ \t]+\S)|[•‣◦])")
+_LIST_ITEM = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+\S|[•‣◦])")
+_BULLET = re.compile(r"[ \t]*[-*+•‣◦]")
 _RULE = re.compile(r"[ ]{0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*$")
 _DASHES = re.compile(r":?-+:?")
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
 _ATTRIBUTE = re.compile(r"(?<!\S)[A-Za-z_:][\w.:-]*\s{0,9}=\s{0,9}(?:\"[^\"]*\"|'[^']*')")
-_DEEPEST = 200  # levels of brackets in JSON that is read at all
 _JSON_TRIES = 20  # places in an answer where JSON may begin
+
+
+_Line = Piece  # a line with its white space, without its end
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,24 @@ class Layout:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.headings: list[Heading] = []
-        self.tables: list[Table] = []
-        self._items: list[tuple[int, int]] = []
-        self.bullets: list[Piece] = []
-        self.quotes: list[Piece] = []  # lines of block quotes
-        self.code: list[Piece] = []  # what stands between fences
-        self._other: list[Piece] = []  # lines that are no text: rules and fences
-        self._in_item = self._blank = False  # while lines are read
-        self._read([Piece(*own.span(), own[0].rstrip("\r\n")) for own in _ANY_LINE.finditer(answer.text)])
+
+    @property
+    def headings(self) -> Sequence[Heading]:
+        return self._lines.headings
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        return self._lines.tables
+
+    @property
+    def bullets(self) -> Sequence[Piece]:
+        """Lines of lists that are not numbered."""
+        return self._lines.bullets
+
+    @property
+    def quotes(self) -> Sequence[Piece]:
+        """Lines of block quotes."""
+        return self._lines.quotes
 
     @cached_property
     def paragraphs(self) -> tuple[Piece, ...]:
@@ -72,9 +83,9 @@ class Layout:
 
     @cached_property
     def sentences(self) -> tuple[Piece, ...]:
-        """Without headings; of tables and code, only what ends with a full stop, question or exclamation mark."""
+        """Without headings and code; of tables, what ends with a full stop, question or exclamation mark."""
         headings = _Cover(own.line for own in self.headings)
-        apart = _Cover([*(own.whole for own in self.tables), *self.code, *self._other])
+        apart = _Cover([*(own.whole for own in self.tables), *self._lines.code, *self._lines.other])
         return tuple(
             own
             for own in self.answer.sentences
@@ -90,11 +101,9 @@ class Layout:
     @cached_property
     def sections(self) -> tuple[Piece, ...]:
         """What stands below each heading, where something does."""
+        starts = [own.line.end for own in self.headings]
         ends = [own.line.start for own in self.headings[1:]] + [len(self.answer.text)]
-        pieces = (
-            _inner(self.answer.text, own.line.end, end)
-            for own, end in zip(self.headings, ends, strict=True)
-        )
+        pieces = (_inner(self.answer.text, *own) for own in zip(starts, ends, strict=False))
         return tuple(own for own in pieces if own.text)
 
     @property
@@ -104,7 +113,7 @@ class Layout:
     @property
     def items(self) -> tuple[Piece, ...]:
         """Items of lists, the outermost; what is indented below belongs to them."""
-        return tuple(Piece(start, end, self.answer.text[start:end]) for start, end in self._items)
+        return tuple(Piece(start, end, self.answer.text[start:end]) for start, end in self._lines.items)
 
     @property
     def entries(self) -> tuple[Piece, ...]:
@@ -142,90 +151,6 @@ class Layout:
             for own in _ELEMENT.finditer(self.answer.text)
         )
 
-    # ----------------------------------------------------------------------- reading lines
-
-    def _read(self, lines: list[Piece]) -> None:
-        fence = ""
-        index = 0
-        while index < len(lines):
-            line = lines[index]
-            index += 1
-            opening = _FENCE.match(line.text)
-            if fence:
-                if opening and opening[1].startswith(fence) and not opening[2]:
-                    fence = ""
-                    self._other.append(line)
-                else:
-                    self.code.append(line)
-            elif opening:
-                self._other.append(line)
-                # An answer wrapped as Markdown is Markdown; other code is not.
-                fence = "" if opening[2] in ("markdown", "md") else opening[1]
-            elif table := self._table(lines, index - 1):
-                self.tables.append(table)
-                index += 1 + len(table.rows)
-            else:
-                self._read_line(line, lines[index] if index < len(lines) else None)
-
-    def _read_line(self, line: Piece, below: Piece | None) -> None:
-        if heading := _HEADING.match(line.text):
-            title = plain_words(heading[2].rstrip().rstrip("#"))
-            self._in_item = False
-            if title:
-                self.headings.append(Heading(len(heading[1]), _inner(self.answer.text, *line[:2]), title))
-            return
-        if not line.text.strip():
-            self._blank = True
-            return
-        if _RULE.match(line.text):
-            self._other.append(line)
-        elif line.text.lstrip().startswith(">"):
-            if line.text.strip(" \t>"):
-                self.quotes.append(line)
-        elif _LIST_ITEM.match(line.text) or _BULLET.match(line.text):
-            if _BULLET.match(line.text):
-                self.bullets.append(line)
-            self._extend_item(line, new=not line.text.startswith(("   ", "\t")))
-            return
-        elif below is not None and _UNDERLINE.match(below.text) and "|" not in line.text:
-            mark = below.text.strip()
-            if mark.startswith("=") or len(mark) >= 2:
-                self._other.append(below)
-                title = plain_words(line.text)
-                self.headings.append(
-                    Heading(1 if mark[0] == "=" else 2, _inner(self.answer.text, *line[:2]), title)
-                )
-                return
-        self._extend_item(line, new=False)
-
-    def _extend_item(self, line: Piece, new: bool) -> None:
-        """A list's item goes on until a line that is not indented follows a blank one."""
-        indented = line.text.startswith((" ", "\t"))
-        inner = _inner(self.answer.text, *line[:2])
-        if new:
-            self._items.append((inner.start, inner.end))
-            self._in_item = True
-        elif self._in_item and (indented or not self._blank):
-            self._items[-1] = self._items[-1][0], inner.end
-        else:
-            self._in_item = False
-        self._blank = False
-
-    def _table(self, lines: list[Piece], first: int) -> Table | None:
-        if "|" not in lines[first].text or first + 1 >= len(lines) or "-" not in lines[first + 1].text:
-            return None
-        dashes = _cells(lines[first + 1])
-        if "|" not in lines[first + 1].text or not all(_DASHES.fullmatch(own.text) for own in dashes):
-            return None
-        header, rows, last = _cells(lines[first]), [], first + 1
-        if len(header) != len(dashes):
-            return None
-        while last + 1 < len(lines) and "|" in lines[last + 1].text:
-            last += 1
-            rows.append(_cells(lines[last]))
-        whole = _inner(self.answer.text, lines[first].start, lines[last].end)
-        return Table(whole, header, tuple(rows))
-
     def _prose(self, block: Piece) -> bool:
         """Whether a line of a block is text of a paragraph."""
         return any(not self._not_prose.holds(start) for start in _line_starts(block))
@@ -233,7 +158,126 @@ class Layout:
     @cached_property
     def _not_prose(self) -> _Cover:
         lines = [own.line for own in self.headings] + [own.whole for own in self.tables]
-        return _Cover([*lines, *self.code, *self._other])
+        return _Cover([*lines, *self._lines.code, *self._lines.other])
+
+    @cached_property
+    def _lines(self) -> _Lines:
+        return _Lines(self.answer.text)
+
+
+class _Lines:
+    """What the lines of a text are in Markdown."""
+
+    def __init__(self, text: str) -> None:
+        self.headings: list[Heading] = []
+        self.tables: list[Table] = []
+        self.items: list[tuple[int, int]] = []  # where outermost items of lists start and end
+        self.bullets: list[Piece] = []
+        self.quotes: list[Piece] = []
+        self.code: list[Piece] = []  # lines between fences
+        self.other: list[Piece] = []  # lines that are no text: rules, fences and what underlines a heading
+        self._text = text
+        self._in_item = False
+        self._read([_Line(*own.span(), own[0]) for own in _LINE.finditer(text) if not own[0].isspace()])
+
+    def _read(self, lines: list[_Line]) -> None:
+        fence = wrapped = ""
+        index = 0
+        while index < len(lines):
+            line = lines[index]
+            below = lines[index + 1] if index + 1 < len(lines) else None
+            index += 1
+            opening = _FENCE.match(line.text)
+            if fence:
+                closes = opening is not None and opening[1].startswith(fence) and not opening[2]
+                (self.other if closes else self.code).append(line)
+                fence = "" if closes else fence
+            elif opening:
+                self.other.append(line)
+                if opening[2] in ("markdown", "md"):
+                    wrapped = opening[1]  # an answer wrapped as Markdown is Markdown; other code is not
+                elif wrapped and opening[1].startswith(wrapped) and not opening[2]:
+                    wrapped = ""
+                else:
+                    fence = opening[1]
+            elif table := self._table(lines, index - 1):
+                self.tables.append(table)
+                index += 1 + len(table.rows)
+            else:
+                self._read_line(line, below, apart=index > 1 and self._apart(lines[index - 2], line))
+
+    def _read_line(self, line: _Line, below: _Line | None, apart: bool) -> None:
+        """
+        Args:
+            below: the next line that is not blank.
+            apart: whether a blank line stands before this one.
+        """
+        if heading := _HEADING.match(line.text):
+            self._in_item = False
+            self._add_heading(len(heading[1]), line, heading[2].rstrip().rstrip("#"))
+        elif _RULE.match(line.text):
+            self._in_item = False
+            self.other.append(line)
+        elif line.text.lstrip().startswith(">"):
+            if line.text.strip(" \t>"):
+                self.quotes.append(line)
+        elif _LIST_ITEM.match(line.text):
+            if _BULLET.match(line.text):
+                self.bullets.append(line)
+            self._add_to_list(line, new=not line.text.startswith(("   ", "\t")), apart=apart)
+        elif below is not None and self._underlines(line, below):
+            self.other.append(below)
+            self._add_heading(1 if below.text.lstrip()[0] == "=" else 2, line, line.text)
+        else:
+            self._add_to_list(line, new=False, apart=apart)
+
+    def _add_heading(self, level: int, line: _Line, title: str) -> None:
+        if plain_words(title):
+            self.headings.append(Heading(level, _inner(self._text, line.start, line.end), plain_words(title)))
+
+    def _underlines(self, line: _Line, below: _Line) -> bool:
+        """Whether a line of === or --- makes a heading of the one above it."""
+        mark = below.text.strip()
+        return (
+            "|" not in line.text
+            and _UNDERLINE.match(below.text) is not None
+            and (mark[0] == "=" or len(mark) > 1)
+            and not self._apart(line, below)
+        )
+
+    def _apart(self, line: _Line, below: _Line) -> bool:
+        between = self._text[line.end : below.start].replace("\r\n", "\n")
+        return sum(map(between.count, "\r\n")) > 1
+
+    def _add_to_list(self, line: _Line, new: bool, apart: bool) -> None:
+        """A list's item goes on until a line that is not indented follows a blank one."""
+        inner = _inner(self._text, line.start, line.end)
+        if new:
+            self.items.append((inner.start, inner.end))
+            self._in_item = True
+        elif self._in_item and (line.text.startswith((" ", "\t")) or not apart):
+            self.items[-1] = self.items[-1][0], inner.end
+        else:
+            self._in_item = False
+
+    def _table(self, lines: list[_Line], first: int) -> Table | None:
+        """The table that begins with a line, if one does."""
+        if first + 1 >= len(lines) or "|" not in lines[first].text or "|" not in lines[first + 1].text:
+            return None
+        if "-" not in lines[first + 1].text or self._apart(lines[first], lines[first + 1]):
+            return None
+        header, dashes = _cells(lines[first]), _cells(lines[first + 1])
+        if len(header) != len(dashes) or not all(_DASHES.fullmatch(own.text) for own in dashes):
+            return None
+        last = first + 1
+        while (
+            last + 1 < len(lines)
+            and "|" in lines[last + 1].text
+            and not self._apart(lines[last], lines[last + 1])
+        ):
+            last += 1
+        whole = _inner(self._text, lines[first].start, lines[last].end)
+        return Table(whole, header, tuple(_cells(own) for own in lines[first + 2 : last + 1]))
 
 
 class _Cover:
@@ -284,18 +328,18 @@ def _inner(text: str, start: int, end: int) -> Piece:
     return Piece(start, start + len(inner), inner)
 
 
-def _cells(line: Piece) -> tuple[Piece, ...]:
+def _cells(line: _Line) -> tuple[Piece, ...]:
     """Cells of a table's line; a vertical line behind a backslash does not part them."""
     bars = [own.start() for own in re.finditer(r"\\.|\|", line.text) if own[0] == "|"]
     cells = [_inner(line.text, start + 1, end) for start, end in pairwise([-1, *bars, len(line.text)])]
     if bars and not cells[0].text:
         del cells[0]
-    if bars and not cells[-1].text:
+    if bars and len(cells) > 1 and not cells[-1].text:
         del cells[-1]
     return tuple(Piece(line.start + own.start, line.start + own.end, own.text) for own in cells)
 
 
 def _line_starts(block: Piece) -> Iterator[int]:
-    for match in _ANY_LINE.finditer(block.text):
-        if match[0].strip():
+    for match in _LINE.finditer(block.text):
+        if not match[0].isspace():
             yield block.start + match.start()

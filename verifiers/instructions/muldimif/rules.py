@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -11,18 +13,19 @@ from creditlib.types import Span
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, spans
 from verifiers.instructions.muldimif.layout import Heading, Layout, Table, depth, plain_words
-from verifiers.instructions.muldimif.wording import Bounds
+from verifiers.instructions.muldimif.wording import ANY, SOME, Bounds
 
 Scope = Literal["whole", "sentence", "paragraph", "section", "cell", "entry", "heading", "table"]
 Case = Literal["capitalized", "upper", "lower"]
-Kind = Literal["words", "sentences", "paragraphs", "keywords", "punctuation", "table", "markdown", "json", "xml"]
 
 _CLOSING = " \t\r\n\"'”’»)*_~`|」』）"  # what may stand behind the mark that ends a text
 _URL = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _FUNCTION_WORDS = {
-    "English": "the of and to that for with are by it this from be which have has not their its your you as at an is",
+    "English": "the of and to that for with are by it this from be which have has not their its "
+    "your you as at an is",
     "French": "le la les des du et est une dans que qui pour sur avec pas par ce sont plus au aux cette ses",
     "German": "der die das und ist von den mit für auf ein eine nicht zu im sich auch dem des es sind wird",
     "Spanish": "el la los las de y que en un una por con para es se del al su lo como más",
@@ -47,7 +50,7 @@ class Size:
     """So many words, sentences or paragraphs, in all or in each part."""
 
     bounds: Bounds
-    unit: Literal["words", "sentences", "paragraphs", "entries"]
+    unit: str  # words, sentences, paragraphs or entries
     scope: Scope = "whole"
 
     @property
@@ -62,10 +65,17 @@ class Size:
             )
         parts = [(part, len(self._units(Layout(Answer(part.text))))) for part in parts_of(layout, self.scope)]
         wrong = [(part, count) for part, count in parts if not self.bounds.hold(count)]
-        return _each(layout, [own[0] for own in parts], [own[0] for own in wrong], self.scope, (
-            f"a {self.scope} has {wrong[0][1]} {self.unit}, {self.bounds} wanted in each" if wrong else
-            f"{self.bounds} {self.unit} in each of {len(parts)}"
-        ))
+        return _each(
+            layout,
+            [own[0] for own in parts],
+            [own[0] for own in wrong],
+            self.scope,
+            (
+                f"a {self.scope} has {wrong[0][1]} {self.unit}, {self.bounds} wanted in each"
+                if wrong
+                else f"{self.bounds} {self.unit} in each of {len(parts)}"
+            ),
+        )
 
     def _units(self, layout: Layout) -> Sequence[Piece]:
         if self.unit == "words":
@@ -88,12 +98,15 @@ class LetterCase:
         cased = [word for word in words if word.text.lower() != word.text.upper()]
         if self.case == "capitalized":
             wrong = [word for word in cased if word.text[0].islower()]
+        elif self.case == "upper":
+            wrong = [word for word in cased if any(map(str.islower, word.text))]
         else:
-            unwanted = str.lower if self.case == "upper" else str.upper
-            wrong = [word for word in cased if any(
-                letter == unwanted(letter) and letter.lower() != letter.upper() for letter in word.text
-            )]
-        wanted = {"capitalized": "with a capital letter", "upper": "in capital letters", "lower": "in small letters"}
+            wrong = [word for word in cased if any(map(str.isupper, word.text))]
+        wanted = {
+            "capitalized": "with a capital letter",
+            "upper": "in capital letters",
+            "lower": "in small letters",
+        }
         reason = f"{len(cased) - len(wrong)} of {len(cased)} words {wanted[self.case]}"
         return Finding(bool(cased) and not wrong, reason, spans(wrong, "word") or layout.answer.whole)
 
@@ -105,25 +118,25 @@ class English:
     kind: str = "english"
 
     def find(self, layout: Layout) -> Finding:
-        letters = [letter for letter in layout.answer.text if letter.isalpha()]
-        latin = sum(letter < "\u0250" for letter in letters)
-        words = [word.text.lower() for word in layout.answer.words]
-        counts = {language: sum(map(small.__contains__, words)) for language, small in _LANGUAGES.items()}
+        text = layout.answer.text
+        letters = sum(map(str.isalpha, text))
+        if 5 * len(_NOT_LATIN.findall(text)) > letters or not letters:
+            return Finding(False, "not in Latin letters", layout.answer.whole)
+        words = Counter(word.text.lower() for word in layout.answer.words)
+        counts = {language: sum(words[own] for own in small) for language, small in _LANGUAGES.items()}
         best = max(counts, key=lambda language: (counts[language], language == "English"))
-        passed = bool(letters) and latin >= 0.8 * len(letters) and best == "English"
-        reason = f"reads like {best}" if latin >= 0.8 * len(letters) else "not in Latin letters"
-        return Finding(passed, reason if letters else "no letters", layout.answer.whole)
+        return Finding(best == "English", f"reads like {best}", layout.answer.whole)
 
 
 @dataclass(frozen=True)
 class Chinese:
-    """Written in Chinese: at least half of the words; simplified or traditional characters only, if one is asked for.
+    """Written in Chinese, at least half of the words; with characters of one variety, if the text names it.
 
-    A character counts as simplified if only GB 2312 has it, as traditional if only Big5 has it; one in fifty may
+    A character that only GB 2312 has is simplified, one that only Big5 has is traditional; one in fifty may
     be of the other kind (names).
     """
 
-    variety: Literal["simplified", "traditional", "any"]
+    variety: str  # simplified, traditional or any
     kind: str = "chinese"
 
     def find(self, layout: Layout) -> Finding:
@@ -131,7 +144,9 @@ class Chinese:
         han = [word for word in words if _UNSPACED.match(word.text) and not _KANA.match(word.text)]
         kana = len(_KANA.findall(text))
         if not han or 2 * len(han) < len(words) or 10 * kana > len(han):
-            return Finding(False, f"{len(han)} of {len(words)} words are Chinese characters", layout.answer.whole)
+            return Finding(
+                False, f"{len(han)} of {len(words)} words are Chinese characters", layout.answer.whole
+            )
         only = {"simplified": ("big5", "gb2312"), "traditional": ("gb2312", "big5")}
         if self.variety == "any":
             return Finding(True, f"{len(han)} Chinese characters", layout.answer.whole)
@@ -173,8 +188,11 @@ class NoMark:
     kind: str = "punctuation"
 
     def find(self, layout: Layout) -> Finding:
-        found = [Span(index, index + 1, "mark") for index, letter in enumerate(layout.answer.text)
-                 if letter in self.marks]
+        found = [
+            Span(index, index + 1, "mark")
+            for index, letter in enumerate(layout.answer.text)
+            if letter in self.marks
+        ]
         return Finding(not found, f"{len(found)} {self.marks[0]}", tuple(found) or layout.answer.whole)
 
 
@@ -183,7 +201,7 @@ class Keywords:
     """Each of some words occurs so often, in all or in each part."""
 
     words: tuple[str, ...]
-    times: Bounds = Bounds(low=1)
+    times: Bounds = SOME
     scope: Scope = "whole"
     kind: str = "keywords"
 
@@ -216,8 +234,8 @@ class Tables:
     """
 
     required: bool
-    rows: Bounds = Bounds()
-    columns: Bounds = Bounds()
+    rows: Bounds = ANY
+    columns: Bounds = ANY
     names: tuple[str, ...] = ()
     with_header: bool = False
     kind: str = "table"
@@ -247,7 +265,7 @@ class HeadingAt:
     """So many headings of a level; with a title, if one is given; or the first line is one."""
 
     level: int | None
-    bounds: Bounds = Bounds(low=1)
+    bounds: Bounds = SOME
     title: str | None = None
     first: bool = False
     kind: str = "markdown"
@@ -260,8 +278,11 @@ class HeadingAt:
         what = "headings" if self.level is None else f"level {self.level} headings"
         what += f" with the title {self.title!r}" if self.title else ""
         what += " at the beginning" if self.first else ""
-        return Finding(self.bounds.hold(len(found)), f"{len(found)} {what}, {self.bounds} wanted",
-                       _headings(found or layout.headings) or layout.answer.whole)
+        return Finding(
+            self.bounds.hold(len(found)),
+            f"{len(found)} {what}, {self.bounds} wanted",
+            _headings(found or layout.headings) or layout.answer.whole,
+        )
 
     def _fits(self, heading: Heading) -> bool:
         right_title = self.title is None or _folded(self.title) in _folded(heading.title)
@@ -272,7 +293,7 @@ class HeadingAt:
 class HeadingLevels:
     """How many different levels the headings have; the levels among them; the deepest one."""
 
-    bounds: Bounds = Bounds()
+    bounds: Bounds = ANY
     levels: tuple[int, ...] = ()
     only: bool = False
     deepest: int | None = None
@@ -284,11 +305,17 @@ class HeadingLevels:
         passed = self.bounds.hold(len(there)) and set(self.levels) <= set(there)
         passed = passed and not (self.only and set(there) - set(self.levels))
         passed = passed and all(self.deepest is None or level <= self.deepest for level in there)
-        return Finding(passed, f"{said}; {self._wanted()} wanted", _headings(layout.headings) or layout.answer.whole)
+        return Finding(
+            passed, f"{said}; {self._wanted()} wanted", _headings(layout.headings) or layout.answer.whole
+        )
 
     def _wanted(self) -> str:
-        parts = [f"{self.bounds} levels"] if self.bounds != Bounds() else []
-        parts += [f"{'only ' if self.only else ''}levels {', '.join(map(str, self.levels))}"] if self.levels else []
+        parts = [f"{self.bounds} levels"] if self.bounds != ANY else []
+        parts += (
+            [f"{'only ' if self.only else ''}levels {', '.join(map(str, self.levels))}"]
+            if self.levels
+            else []
+        )
         return " and ".join(parts + ([f"none below {self.deepest}"] if self.deepest is not None else []))
 
 
@@ -297,16 +324,22 @@ class Marked:
     """So many lines of a kind that Markdown marks."""
 
     what: Literal["block quotes", "bullet points", "bold"]
-    bounds: Bounds = Bounds(low=1)
+    bounds: Bounds = SOME
     kind: str = "markdown"
 
     def find(self, layout: Layout) -> Finding:
         if self.what == "bold":
-            found = [Piece(*own.span(), own[0]) for own in re.finditer(r"\*\*(?=\S)[^*\n]+\*\*", layout.answer.text)]
+            found = [
+                Piece(*own.span(), own[0])
+                for own in re.finditer(r"\*\*(?=\S)[^*\n]+\*\*", layout.answer.text)
+            ]
         else:
-            found = layout.quotes if self.what == "block quotes" else layout.bullets
-        return Finding(self.bounds.hold(len(found)), f"{len(found)} {self.what}, {self.bounds} wanted",
-                       spans(found, self.what) or layout.answer.whole)
+            found = list(layout.quotes if self.what == "block quotes" else layout.bullets)
+        return Finding(
+            self.bounds.hold(len(found)),
+            f"{len(found)} {self.what}, {self.bounds} wanted",
+            spans(found, self.what) or layout.answer.whole,
+        )
 
 
 @dataclass(frozen=True)
@@ -321,8 +354,11 @@ class JsonDepth:
             return Finding(False, "no JSON", layout.answer.whole)
         value, where = layout.json
         levels = depth(value)
-        return Finding(levels > 0 and self.bounds.hold(levels), f"JSON of {levels} levels, {self.bounds} wanted",
-                       (where.span("json"),))
+        return Finding(
+            levels > 0 and self.bounds.hold(levels),
+            f"JSON of {levels} levels, {self.bounds} wanted",
+            (where.span("json"),),
+        )
 
 
 @dataclass(frozen=True)
@@ -339,11 +375,17 @@ class XmlAttributes:
             return Finding(not self.required, "no XML elements", layout.answer.whole)
         if not self.each:
             total = sum(count for _, count in layout.elements)
-            return Finding(self.bounds.hold(total), f"{total} attributes, {self.bounds} wanted",
-                           spans((own for own, _ in layout.elements), "element"))
+            return Finding(
+                self.bounds.hold(total),
+                f"{total} attributes, {self.bounds} wanted",
+                spans((own for own, _ in layout.elements), "element"),
+            )
         wrong = [(own, count) for own, count in layout.elements if not self.bounds.hold(count)]
-        reason = f"an element with {wrong[0][1]} attributes, {self.bounds} wanted" if wrong else (
-            f"{self.bounds} attributes in each of {len(layout.elements)} elements")
+        reason = (
+            f"an element with {wrong[0][1]} attributes, {self.bounds} wanted"
+            if wrong
+            else (f"{self.bounds} attributes in each of {len(layout.elements)} elements")
+        )
         return Finding(not wrong, reason, spans((own for own, _ in wrong or layout.elements), "element"))
 
 
@@ -359,8 +401,11 @@ class StartsWith:
         start = len(text) - len(text.lstrip(" \t\r\n#*_>\"'“‘"))
         begin = text[start : start + len(self.text)]
         passed = _folded(begin) == _folded(self.text)
-        return Finding(passed, f"begins with {begin!r:.40}, {self.text!r} wanted",
-                       (Span(start, start + len(begin), "beginning"),) if begin else layout.answer.whole)
+        return Finding(
+            passed,
+            f"begins with {begin!r:.40}, {self.text!r} wanted",
+            (Span(start, start + len(begin), "beginning"),) if begin else layout.answer.whole,
+        )
 
 
 @dataclass(frozen=True)
@@ -384,14 +429,17 @@ def parts_of(layout: Layout, scope: Scope) -> Sequence[Piece]:
         return [own.line for own in layout.headings]
     if scope == "table":
         return [own.whole for own in layout.tables]
-    return {
-        "sentence": layout.sentences, "paragraph": layout.paragraphs, "section": layout.sections,
-        "cell": layout.cells, "entry": layout.entries,
-    }[scope]
+    if scope == "sentence":
+        return layout.sentences
+    if scope == "paragraph":
+        return layout.paragraphs
+    if scope == "section":
+        return layout.sections
+    return layout.cells if scope == "cell" else layout.entries
 
 
 def whole_word(word: str) -> re.Pattern[str]:
-    """Finds a word or phrase on its own, in any case, over line breaks, with either kind of apostrophe and dash."""
+    """Finds a word or phrase on its own: in any case, over line breaks, with any apostrophe and dash."""
     bare = word.rstrip(".,;") or word
     pieces = [
         "".join("['’‘]" if own in "'’‘" else "[-‐‑–]" if own in "-‐‑–" else re.escape(own) for own in part)
@@ -408,14 +456,20 @@ def _each(layout: Layout, parts: list[Piece], wrong: list[Piece], scope: str, re
     return Finding(not wrong, reason, spans(wrong or parts, scope))
 
 
-def _words(part: Piece) -> Iterable[Piece]:
+def _words(part: Piece) -> Sequence[Piece]:
     """Words of a part at their places in the answer; addresses of the web are no words."""
     urls = [own.span() for own in _URL.finditer(part.text)]
-    for word in Answer(part.text).words:
-        while urls and urls[0][1] <= word.start:
-            del urls[0]
-        if not (urls and urls[0][0] <= word.start):
-            yield Piece(part.start + word.start, part.start + word.end, word.text)
+    words = Answer(part.text).words
+    if urls:
+        starts = [start for start, _ in urls]
+        words = tuple(
+            own
+            for own in words
+            if not (index := bisect_right(starts, own.start)) or own.start >= urls[index - 1][1]
+        )
+    if part.start:
+        return [Piece(part.start + own.start, part.start + own.end, own.text) for own in words]
+    return words
 
 
 def _last(part: Piece) -> Piece:

@@ -18,12 +18,18 @@ LONGEST = 1000  # characters; the longest text of the public data has 400
 _REACH = 80  # characters before a number that may say what it bounds
 QUOTED = "¤"  # stands for every character of a quotation in `Wording.plain`
 
+# Quotations that are listed together.
+QUOTES = re.compile(r"¤+(?:(?:\s*(?:,|and|&|, and)\s*|\s*,\s*)¤+)*")
+
 _QUOTATION = re.compile(
-    r"(?<![^\W_])(?:'(?=\S)([^\n]{1,200}?)(?<=\S)'|\"(?=\S)([^\n\"]{1,200}?)\"|“([^”\n]{1,200})”|‘([^’\n]{1,200})’)"
+    r"(?<![^\W_])(?:'(?=\S)([^\n]{1,200}?)(?<=\S)'|\"(?=\S)([^\n\"]{1,200}?)\"|“([^”\n]{1,200})”|"
+    r"‘([^’\n]{1,200})’)"
     r"(?![^\W_])|「([^」\n]{1,200})」"
 )
-_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
 seventeen eighteen nineteen".split()
+)
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _VALUES = {word: value for value, word in enumerate(_ONES)} | {
     word: 20 + 10 * index for index, word in enumerate(_TENS)
@@ -31,23 +37,30 @@ _VALUES = {word: value for value, word in enumerate(_ONES)} | {
 _SCALES = {"hundred": 100, "thousand": 1000}
 _NUMBER_WORD = "|".join([*_VALUES, *_SCALES, "single"])
 _NUMBER = re.compile(
-    rf"(?<![\w.,$])(?<![a-z]-)(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?![\w%]|[.,]\d)|\b(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD}))*\b"
+    rf"(?<![\w.,$])(?<![a-z]-)(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?![\w%]|[.,]\d)|"
+    rf"\b(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD}))*\b"
 )
 _JOINED = re.compile(r"\s*(?:-|–|—|to|and|or)\s*")
 
 # What may stand before a number, and what it means; the longest that fits counts. "is" says neither.
 _BEFORE = {
     "most": (
-        r"at (?:the )?most|no more than|not more than|(?:a |the )?max(?:imum)?(?: (?:length|total|number|count|limit))?"
-        r"(?: of)?|(?:not|without|never|to not)(?: to)? (?:exceed|exceeding|go over|going over|surpass)|up to|"
-        r"no (?:longer|greater|larger) than|not (?:be )?longer than|less than or equal to|fewer than or equal to|"
-        r"limit(?:ed|ing)?(?: (?:it|them|any|the|each|every|your|tables?|this|that|tabular|summary|response|answer|"
+        r"at (?:the )?most|no more than|not more than|(?:a |the )?max(?:imum)?(?: (?:length|"
+        r"total|number|count|limit))?"
+        r"(?: of)?|(?:not|without|never|to not)(?: to)? (?:exceed|exceeding|go over|going over|"
+        r"surpass)|up to|"
+        r"no (?:longer|greater|larger) than|not (?:be )?longer than|less than or equal to|"
+        r"fewer than or equal to|"
+        r"limit(?:ed|ing)?(?: (?:it|them|any|the|each|every|your|tables?|this|that|tabular|"
+        r"summary|response|answer|"
         r"discussion|description|slide|data|rows?|columns?|number of|\w+ rows?)){0,4} to|"
-        r"(?:limit|limitation|cap) (?:of|is|:)|within|not (?:have|contain|include|be|use|consist of) more than|<=|≤"
+        r"(?:limit|limitation|cap) (?:of|is|:)|within|not (?:have|contain|include|be|use|"
+        r"consist of) more than|<=|≤"
     ),
     "least": (
         r"at (?:the )?least|no fewer than|no less than|not (?:be )?(?:less|fewer|shorter) than|"
-        r"(?:a |the )?min(?:imum)?(?: (?:length|total|number|count))?(?: of)?|no shorter than|more than or equal to|"
+        r"(?:a |the )?min(?:imum)?(?: (?:length|total|number|count))?(?: of)?|no shorter than|"
+        r"more than or equal to|"
         r"not (?:have|contain|include|use|consist of) (?:less|fewer) than|>=|≥"
     ),
     "more": r"more than|greater than|longer than|over|above|exceed(?:s|ing)?",
@@ -56,7 +69,7 @@ _BEFORE = {
     "vague": r"about|around|approximately|roughly|nearly|almost|some|circa|close to|ideally|preferably",
 }
 _RELATIONS = [
-    (kind, re.compile(rf"(?:^|(?<=[^\w-]))(?:{phrases})\s*$")) for kind, phrases in _BEFORE.items()
+    (kind, re.compile(rf"(?:^|(?<=[^\w-]))(?:{phrases}):?\s*$")) for kind, phrases in _BEFORE.items()
 ]
 _FILLER = re.compile(r"(?:^|(?<=\W))(?:a|an|the|of|total|strict|strictly)\s*$")
 _AFTER = {
@@ -65,7 +78,8 @@ _AFTER = {
 }
 # What stands before a bare number that is meant exactly.
 _EXACT = re.compile(
-    r"(?:^|\b(?:in|into|of|has|have|having|contains?|containing|includes?|including|with|be|being|is|are|as|uses?|"
+    r"(?:^|\b(?:in|into|of|has|have|having|contains?|containing|includes?|including|with|be|"
+    r"being|is|are|as|uses?|"
     r"using|consists? of|through|incorporating|use|via|at|for|remains?|a|an|one|by|long|range|comprises?|"
     r"comprising)|:)\s*$"
 )
@@ -78,7 +92,8 @@ _UNITS = {
     "entries": r"(?:entries|entry|items?|names|elements)",
     "headings at": r"level[ -][1-6] headings?",
     "heading levels": (
-        r"(?:different |distinct |separate |markdown )*(?:heading levels?|levels? of (?:markdown )?headings?|"
+        r"(?:different |distinct |separate |markdown )*(?:heading levels?|"
+        r"levels? of (?:markdown )?headings?|"
         r"heading sizes?|headings levels?)"
     ),
     "headings": r"(?:different |distinct |separate |markdown |main )*headings",
@@ -90,31 +105,48 @@ _UNITS = {
 }
 _UNIT = [(unit, re.compile(rf"\s*-?\s*(?:{words})\b")) for unit, words in _UNITS.items()]
 _UNIT_BEFORE = re.compile(
-    r"\b(word|sentence|paragraph|row|column)(?:s|-)? ?(?:limit|count|limitation|range|length)\b[^.;,]{0,30}$"
+    r"\b(word|sentence|paragraph|row|column)(?:s|-)? ?(?:limit|count|limitation|range|"
+    r"length)\b[^.;,]{0,30}$"
 )
-_NESTING_BEFORE = re.compile(r"\b(?:nesting levels?|levels? of nesting)\b(?: (?:of|that|do|does|must|should|be))*\s*$")
+_NESTING_BEFORE = re.compile(
+    r"\b(?:nesting levels?|levels? of nesting)\b(?: (?:of|that|do|does|must|should|be))*\s*$"
+)
 # A part of the text that says why, or gives an example: what stands in it is no demand.
 _ASIDE = re.compile(
-    r"\bto (?!be\b|no\b|at\b|a\b|an\b|the\b|not\b|exactly\b|exceed\b|have\b|contain\b|include\b|including\b|use\b|"
-    r"incorporate\b|mention\b|limit\b|each\b|any\b|create\b|\d|¤|one\b|two\b|three\b|four\b|five\b|six\b)[a-z]+|"
-    r"\bsuch as\b|\blike\b|\bfor example\b|\be\.g\.|\bfor instance\b|\bwhich (?:means|helps|will|is|was|could)\b|"
-    r"\bas (?:this|it|i|they|that|these|specified|per|the)\b|\bwithout (?:over\w+|being|sacrificing|losing)\b|"
+    r"\bto (?!be\b|no\b|at\b|a\b|an\b|the\b|not\b|exactly\b|exceed\b|have\b|contain\b|include\b|"
+    r"including\b|use\b|"
+    r"incorporate\b|mention\b|limit\b|each\b|any\b|create\b|\d|¤|one\b|two\b|three\b|four\b|"
+    r"five\b|six\b)[a-z]+|"
+    r"\bsuch as\b|\blike\b|\bfor example\b|\be\.g\.|\bfor instance\b|\bwhich (?:means|helps|will|"
+    r"is|was|could)\b|"
+    r"\bas (?:this|it|i|they|that|these|specified|per|the)\b|\bwithout (?:over\w+|being|"
+    r"sacrificing|losing)\b|"
     r"\bneither\b|\brather than\b|\bindicating\b|\bunderstanding of\b|\bin the context of\b"
 )
-_CLAUSE_END = re.compile(r"[.;:,](?=\s|$)| and (?:must|should|it|also|ends?|ensure|contain|include|has|have)\b")
+_CLAUSE_END = re.compile(
+    r"[.;:,](?=\s|$)| and (?:must|should|it|also|ends?|ensure|contain|include|has|have)\b"
+)
 _DEMANDS = re.compile(
-    r"\b(?:important|essential|crucial|necessary|vital|imperative|sure|need|needs|required|remember|choose|decide|"
+    r"\b(?:important|essential|crucial|necessary|vital|imperative|sure|need|needs|required|"
+    r"remember|choose|decide|"
     r"structured|detailed enough|comprehensive enough|concise enough|way)\b[^.,;]{0,12}$"
 )
 # Words of form: where one of them stands that nobody has understood, the text may ask for more than was read.
 _FORM = re.compile(
-    r"\b(?:each|every|per|if|unless|when|whenever|capital\w*|upper ?case|lower ?case|bold\w*|italic\w*|bullet\w*|"
-    r"json|xml|html|yaml|csv|latex|emoji\w*|commas?|question marks?|exclamation \w+|semicolons?|colons?|periods?|"
-    r"punctuated|begins?|beginning|starts?|starting|ends|concludes|headings?|subheadings?|block ?quotes?|columns?|"
-    r"rows?|tables?|tabular|paragraphs?|sentences?|words?|levels?|nesting|chinese|english|french|spanish|german|"
-    r"keywords?|characters?|letters?|titled|labell?ed|numbered|links?|footnotes?|h[1-6])\b|#"
+    r"\b(?:each|every|per|if|unless|when|whenever|capital\w*|upper ?case|lower ?case|bold\w*|"
+    r"italic\w*|bullet\w*|"
+    r"json|xml|html|yaml|csv|latex|emoji\w*|commas?|question marks?|exclamation \w+|semicolons?|"
+    r"colons?|periods?|"
+    r"punctuated|begins?|beginning|starts?|starting|ends|concludes|headings?|subheadings?|"
+    r"block ?quotes?|columns?|"
+    r"rows?|tables?|tabular|paragraphs?|sentences?|words?|levels?|nesting|chinese|english|french|"
+    r"spanish|german|"
+    r"keywords?|characters?|letters?|as a list|denotes?|titled|labell?ed|numbered|links?|"
+    r"footnotes?|h[1-6])\b|#"
 )
-_NEGATION = re.compile(r"\b(?:not|no|never|avoid\w*|without|exclud\w*|omit\w*|refrain\w*|don't|cannot|except|unless)\b")
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|avoid\w*|without|exclud\w*|omit\w*|refrain\w*|don't|cannot|except|unless)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -133,6 +165,10 @@ class Bounds:
         if self.low is None:
             return f"at most {self.high}"
         return f"at least {self.low}" if self.high is None else f"{self.low} to {self.high}"
+
+
+ANY = Bounds()
+SOME = Bounds(low=1)
 
 
 @dataclass(frozen=True)
@@ -177,9 +213,14 @@ class Wording:
             self.take(*found.span())
         return found
 
+    def take_all(self, pattern: re.Pattern[str]) -> None:
+        """Note that all matches have been understood."""
+        for match in pattern.finditer(self.plain):
+            self.take(*match.span())
+
     @cached_property
     def counts(self) -> tuple[Count, ...]:
-        """Numbers with their bounds and units, in order. Those that `numbers` holds beside are without a unit."""
+        """Numbers with their bounds and units, in order; those without a unit are left to others."""
         found: list[Count] = []
         skip = -1
         for index, (start, end, value) in enumerate(self.numbers):
@@ -289,10 +330,13 @@ class Wording:
             if before and re.fullmatch(r" (?:and|or) ", self.plain[before[-1].end : start]):
                 last = before[-1].bounds
                 same = Bounds(*(None if own is None else value for own in (last.low, last.high)))
-                return None if last.low is not None and last.high is not None and last.low != last.high else same
+                return (
+                    None if last.low is not None and last.high is not None and last.low != last.high else same
+                )
             return Bounds(value, value) if self._before(_EXACT, begin) else None
         if meant == {"most"}:
-            return Bounds(value, value) if "is" in kinds and self._says_exactly(begin, start) else Bounds(high=value)
+            exact = self.plain.startswith("single", start) or self._says_exactly(begin, start)
+            return Bounds(value, value) if exact else Bounds(high=value)
         if meant == {"least"}:
             return Bounds(low=value)
         if meant == {"more"}:
