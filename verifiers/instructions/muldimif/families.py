@@ -1,6 +1,6 @@
 """The 36 constraints, which share the checkers of 12 families.
 
-There is no official reading: MulDimIF's own checkers are in no package against which one could be proved.
+There is no official reading: no package that we know holds MulDimIF's own checkers, to prove one against.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _checker(family: str) -> Checker:
 
 
 def _no_official_reading(answer: Answer, text: Text) -> Finding:
-    raise UnverifiableError("MulDimIF's own checkers are in no package; use mode='sound'")
+    raise UnverifiableError("no package that we know holds MulDimIF's own checkers; use mode='sound'")
 
 
 def _text(text: str) -> str:

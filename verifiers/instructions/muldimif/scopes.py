@@ -74,6 +74,7 @@ def scope_of(wording: Wording, several: bool = False) -> Scope:
         UnverifiableError: of a part that cannot be found in an answer, such as "each definition".
     """
     found: set[Scope] = set()
+    whole = part = False  # whether the answer, and whether a part of it, is what is spoken of
     for match in _PART.finditer(wording.plain):
         if wording.in_aside(match.start()) or match[1].split()[0] in _NOT_PARTS:
             continue
@@ -83,6 +84,7 @@ def scope_of(wording: Wording, several: bool = False) -> Scope:
                 continue
             raise unread(wording.text, f"what {match[0].strip()!r} is in an answer cannot be found")
         found.add(scope)
+        part = part or not _within(wording.plain, match.start())
         wording.take(*match.span())
     for match in _IN_PART.finditer(wording.plain):
         if not wording.in_aside(match.start()):
@@ -97,11 +99,18 @@ def scope_of(wording: Wording, several: bool = False) -> Scope:
             found.add("table")
             wording.take(*match.span())
         elif head in WHOLE or "table of contents" in match[1]:
-            wording.take(match.start(), match.start(1) + match[1].find(head) + len(head))
+            at = match.start(1) + match[1].find(head)
+            wording.take(at, at + len(head))
+            whole = whole or not _within(wording.plain, match.start())
         elif head not in _NEUTRAL and not (several and head in _SEVERAL):
             raise unread(wording.text, f"what {head!r} is in an answer cannot be found")
     if "cell" in found:
         found.discard("table")
-    if len(found) > 1:
-        raise unread(wording.text, f"it speaks of {' and '.join(sorted(found))} at once")
+    if len(found) > 1 or (whole and part):
+        raise unread(wording.text, f"it speaks of {' and '.join(sorted(found))} and of the answer at once")
     return found.pop() if found else "whole"
+
+
+def _within(plain: str, position: int) -> bool:
+    """Whether what stands there is that in which something is: "in each section", "of the answer"."""
+    return re.search(r"\b(?:in|within|of|for)$", plain[max(0, position - 8) : position].rstrip()) is not None

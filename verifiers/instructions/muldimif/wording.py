@@ -38,7 +38,8 @@ _SCALES = {"hundred": 100, "thousand": 1000}
 _NUMBER_WORD = "|".join([*_VALUES, *_SCALES, "single"])
 _NUMBER = re.compile(
     rf"(?<![\w.,$])(?<![a-z]-)(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?![\w%]|[.,]\d)|"
-    rf"\b(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD}))*\b"
+    rf"\b(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD})|"
+    rf"(?<=hundred) and (?:{_NUMBER_WORD})(?![ -](?:hundred|thousand)))*\b"
 )
 _JOINED = re.compile(r"\s*(?:-|–|—|to|and|or)\s*")
 
@@ -73,9 +74,10 @@ _RELATIONS = [
 ]
 _FILLER = re.compile(r"(?:^|(?<=\W))(?:a|an|the|of|total|strict|strictly)\s*$")
 _AFTER = {
-    "most": re.compile(r"\s*(?:or|and) (?:fewer|less|under|below)\b|\s*(?:at most|max(?:imum)?)\b"),
-    "least": re.compile(r"\s*(?:or|and) (?:more|above|over)\b|\s*(?:at least|min(?:imum)?)\b"),
+    "most": re.compile(r"\s*(?:or|and) (?:fewer|less|under|below)\b(?! than)|\s*(?:at most|max(?:imum)?)\b"),
+    "least": re.compile(r"\s*(?:or|and) (?:more|above|over)\b(?! than)|\s*(?:at least|min(?:imum)?)\b"),
 }
+_SHARED = re.compile(r",? (?:but|and|yet) (?:(?:it )?(?:must|should) |be )?(?:do(?:es)? )?")
 # What stands before a bare number that is meant exactly.
 _EXACT = re.compile(
     r"(?:^|\b(?:in|into|of|has|have|having|contains?|containing|includes?|including|with|be|"
@@ -142,7 +144,8 @@ _FORM = re.compile(
     r"rows?|tables?|tabular|paragraphs?|sentences?|words?|levels?|nesting|chinese|english|french|"
     r"spanish|german|"
     r"keywords?|characters?|letters?|as a list|denotes?|titled|labell?ed|numbered|links?|"
-    r"footnotes?|h[1-6])\b|#"
+    r"footnotes?|h[1-6]|first|second|third|last|final|opening|"
+    r"in (?:the|its|their) (?:main |own )?(?:title|name|conclusion|introduction|caption|end))\b|#"
 )
 _NEGATION = re.compile(
     r"\b(?:not|no|never|avoid\w*|without|exclud\w*|omit\w*|refrain\w*|don't|cannot|except|unless)\b"
@@ -232,7 +235,10 @@ class Wording:
                 joint = self.plain[end : following[0]]
                 if _JOINED.fullmatch(joint) and following[2] >= value:
                     high, stop = following[2], following[1]
-            if (count := self._count(start, stop, value, high, found)) is not None:
+            count = self._count(start, stop, value, high, found)
+            if count is None and (shared := self._shared_unit(index)) is not None:
+                count = self._count(start, end, value, value, found, named_at=shared)
+            if count is not None:
                 found.append(count)
                 skip = count.end
         return tuple(found)
@@ -263,12 +269,21 @@ class Wording:
 
     # ----------------------------------------------------------------------- counts
 
-    def _count(self, start: int, end: int, low: int, high: int, before: list[Count]) -> Count | None:
+    def _shared_unit(self, index: int) -> int | None:
+        """Where a number's unit stands that it shares with the next: "at least 3, but at most 5 rows"."""
+        if index + 1 == len(self.numbers):
+            return None
+        (_, end, _), (start, stop, _) = self.numbers[index : index + 2]
+        return stop if _SHARED.fullmatch(self.plain, end, self._phrase_start(start)) else None
+
+    def _count(
+        self, start: int, end: int, low: int, high: int, before: list[Count], named_at: int | None = None
+    ) -> Count | None:
         for stop, top in ((end, high), (self._number_end(start), low)):
-            unit = self._unit(start, stop)
+            unit = self._unit(start, stop if named_at is None else named_at)
             if unit is None:
                 continue
-            name, finish = unit
+            name, finish = unit if named_at is None else (unit[0], end)
             if low != top and not self._is_range(start):
                 return None
             bounds = Bounds(low, top) if low != top else self._bounds(start, finish, low, before)
@@ -378,7 +393,7 @@ def _value(words: str) -> int:
     if words[0].isdigit():
         return int(words.replace(",", ""))
     total = part = 0
-    for word in re.split(r"[ -]", words):
+    for word in re.split(r" and |[ -]", words):
         if word in _SCALES:
             part = max(part, 1) * _SCALES[word]
             if word == "thousand":

@@ -26,7 +26,7 @@ _REMARK = re.compile(
     r"^when (?:crafting|answering|writing|paraphrasing|responding|summarizing|"
     r"presenting examples|constructing)\b[^,]*,|\b(?:total )?(?:word|sentence) (?:count|limit|"
     r"requirement)\b|"
-    r"\btable of contents\b|\bthe (?:[a-z]+ )?(?:sentence|paragraph)(?= (?:must|should|is|ends|"
+    r"\btable of contents\b|\bthe (?:corrected )?(?:sentence|paragraph)(?= (?:must|should|is|ends|"
     r"concludes|uses|contains)\b)"
 )
 
@@ -37,7 +37,10 @@ def sizes(wording: Wording) -> list[Rule]:
     for count in wording.counts:
         if count.unit in ("words", "sentences", "paragraphs", "entries"):
             wording.take(count.start, count.end)
-            found.append(Size(count.bounds, count.unit, scope_of(wording)))
+            scope = scope_of(wording)
+            if f"{scope}s" == count.unit:
+                raise unread(wording.text, f"each {scope} has one of {count.unit}")
+            found.append(Size(count.bounds, count.unit, scope))
     return found
 
 
@@ -183,7 +186,7 @@ _WANTED = re.compile(
     r"包含"
 )
 _UNWANTED = re.compile(
-    r"\b(?:avoid\w*|not (?:include|use|contain|mention)|exclud\w*|without(?: using)?|"
+    r"\b(?:avoid\w*|(?:not|never) (?:include|use|contain|mention)|exclud\w*|without(?: using)?|"
     r"refrain\w* from(?: using)?)"
     r"[^.;,]{0,30}$"
 )
@@ -219,6 +222,8 @@ def keywords(wording: Wording) -> list[Rule]:
         if before is None and not _KEYWORD_AFTER.match(wording.plain, group.end()):
             continue
         begin = before.start() if before else group.start()
+        if wording.plain[:begin].endswith(" or "):
+            continue  # one of several would do
         words = tuple(value for start, _, value in wording.quotes if group.start() <= start < group.end())
         unwanted = _UNWANTED.search(wording.plain, max(0, begin - 60), begin)
         if not unwanted and not _WANTED.search(wording.plain):
