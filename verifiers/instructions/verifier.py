@@ -49,7 +49,7 @@ class Judge:
     def __call__(self, job: Job) -> list[Check]:
         """One check for each constraint, in order."""
         start = answer_start(job.response) if self.mode == "sound" else 0
-        variants = [Answer(text) for text in self._variants(job.response[start:])]
+        variants = [Answer(text) for text in dict.fromkeys(self._variants(job.response[start:]))]
         return [self._check(own, variants, start) for own in job.constraints]
 
     def _variants(self, text: str) -> Iterator[str]:
