@@ -21,6 +21,14 @@ def texts(pieces: object) -> list[str]:
         ("", []),
         ("naïve café", ["naïve", "café"]),
         ("snake_case", ["snake_case"]),
+        ("_so_ ____ __init__", ["so", "init"]),
+        ("1,000.50 at 10:30, 3/4", ["1,000.50", "at", "10:30", "3/4"]),
+        ("don’t, rock'n'roll; AT&T", ["don’t", "rock'n'roll", "AT&T"]),
+        ("see https://a.org/b?c=d (or me@b.org)", ["see", "https://a.org/b?c=d", "or", "me@b.org"]),
+        ("and/or; word--word; wait...what", ["and", "or", "word", "word", "wait", "what"]),
+        ("हिन्दी में लिखो।", ["हिन्दी", "में", "लिखो"]),
+        ("e\u0301te\u0301 👨\u200d👩", ["e\u0301te\u0301"]),
+        ("שָׁלוֹם عَرَبِيّ", ["שָׁלוֹם", "عَرَبِيّ"]),
     ],
 )
 def test_words(text: str, words: list[str]) -> None:
@@ -39,6 +47,12 @@ def test_words(text: str, words: list[str]) -> None:
         ('He said "Go." Then left.', ['He said "Go."', "Then left."]),
         ("# Title\n1. First point\n2. Second.", ["Title", "First point", "Second."]),
         ("一。二！三", ["一。", "二！", "三"]),
+        ("एक है। दो हैं।", ["एक है।", "दो हैं।"]),
+        ("کیا؟ ہاں۔ جی", ["کیا؟", "ہاں۔", "جی"]),
+        ("I said no. See no. 5.", ["I said no.", "See no. 5."]),
+        ("So do I. Vitamin C. is in it.", ["So do I.", "Vitamin C. is in it."]),
+        ("At 5 p.m. we eat, drink, etc. Then we sleep.", ["At 5 p.m. we eat, drink, etc.", "Then we sleep."]),
+        ("It was **big.** It was *red*. «Yes.» No", ["It was **big.**", "It was *red*.", "«Yes.»", "No"]),
         ("...\n---\n***", []),
         ("", []),
     ],
@@ -61,3 +75,28 @@ def test_folding_moves_no_character() -> None:
     answer = Answer("İstanbul ABC")  # the first letter becomes two in lower case
     assert len(answer.folded) == len(answer.text)
     assert answer.folded.endswith("abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "found"),
+    [
+        ("Concatenate a cat, cats, the CAT's _cat_ cat-like", "cat", ["cat", "CAT", "cat", "cat"]),
+        ("ice\n cream, ice-cream, nice creams", "Ice cream", ["ice\n cream"]),
+        ("I don’t; don't", "don't", ["don’t", "don't"]),
+        ("C++ and c+", "c++", ["C++"]),
+        ("a.b axb", "a.b", ["a.b"]),
+        ("我有一只猫。", "猫", ["猫"]),
+        ("किताबें किताब", "किताब", ["किताब"]),  # the first goes on with a vowel sign
+        ("İ cat", "cat", ["cat"]),
+        ("", "cat", []),
+    ],
+)
+def test_occurrences(text: str, phrase: str, found: list[str]) -> None:
+    pieces = Answer(text).occurrences(phrase)
+    assert texts(pieces) == found
+    assert all(text[piece.start : piece.end] == piece.text for piece in pieces)
+
+
+def test_nothing_is_looked_for_in_vain() -> None:
+    with pytest.raises(ValueError, match="nothing to look for"):
+        Answer("cat").occurrences(" ")

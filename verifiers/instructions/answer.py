@@ -45,6 +45,7 @@ _BEFORE_NUMBERS = frozenset(
 _BEFORE_SMALL = frozenset(
     "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
 )  # "etc. and", "etc. We"
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘*_]*\Z")
 _MARKUP = re.compile(r"[\s#>*_+~`|-]*(?:\d+[.)]\s+)?")
 
 
@@ -123,10 +124,17 @@ class Answer:
         """Where `phrase` stands as words of its own: case, the shape of apostrophes and the white space in it
         do not matter; "cat" is not in "concatenate", but in "cat's" and in "_cat_".
         """
+        first_word, pattern = _search(phrase)
+        if first_word not in self._plain:  # looked for much faster than the pattern
+            return ()
         return tuple(
             Piece(*match.span(), self.text[match.start() : match.end()])
-            for match in _pattern(phrase).finditer(self.folded.replace("’", "'"))
+            for match in pattern.finditer(self._plain)
         )
+
+    @cached_property
+    def _plain(self) -> str:
+        return self.folded.replace("’", "'")
 
     @property
     def whole(self) -> tuple[Span, ...]:
@@ -145,7 +153,7 @@ class Answer:
         if match[0].startswith("..") or match.end() == len(self.text):
             return True
         window = self.text[max(start, match.start() - 12) : match.start()]
-        before = re.split(r"[\s(\[\"'“‘*_]", window)[-1]
+        before = _LAST_WORD.search(window)[0]  # type: ignore[index]
         word, after = before.lower(), self.text[match.end() : match.end() + 2].lstrip()[:1]
         if word in _TITLES or (len(before) == 1 and before != "I" and before.isalpha() and before.isupper()):
             return False
@@ -162,13 +170,13 @@ class Answer:
 
 
 @lru_cache(maxsize=1024)
-def _pattern(phrase: str) -> re.Pattern[str]:
-    words = Answer(phrase).folded.replace("’", "'").split()
+def _search(phrase: str) -> tuple[str, re.Pattern[str]]:
+    words = Answer(phrase)._plain.split()
     if not words:
         raise ValueError(f"nothing to look for in {phrase!r}")
     first = NOT_AFTER_WORD if _EDGE.match(words[0][0]) else ""
     last = NOT_BEFORE_WORD if _EDGE.match(words[-1][-1]) else ""
-    return re.compile(first + r"\s+".join(map(re.escape, words)) + last)
+    return words[0], re.compile(first + r"\s+".join(map(re.escape, words)) + last)
 
 
 def _stripped(text: str, start: int, end: int) -> Piece | None:

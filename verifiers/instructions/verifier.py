@@ -81,8 +81,10 @@ class Judge:
             return Check(math.nan, f"cannot be checked: {problem}", flags=("data:constraint",))
         if self.mode == "official" and not variants[0].text.strip():
             passed, reason = False, "the answer is empty"  # the public scripts say so before they check
-        moved = tuple(Span(own.start + start, own.end + start, own.part) for own in finding.spans)
-        return Check(float(passed), reason, info, moved)
+        spans = finding.spans
+        if start:
+            spans = tuple(Span(own.start + start, own.end + start, own.part) for own in spans)
+        return Check(float(passed), reason, info, spans)
 
 
 class InstructionVerifier:

@@ -103,6 +103,8 @@ def _(answer: Answer, num_bullets: Positive) -> Finding:
 )
 def multiple_sections(answer: Answer, num_sections: Positive, section_spliter: Text) -> Finding:
     """Headers begin a line; those with the same number count once."""
+    if not section_spliter.strip():
+        raise UnverifiableError("argument section_spliter is blank")
     header = re.compile(rf"{re.escape(section_spliter.strip())}[^\S\r\n]?#?(\d+)")
     found: dict[int, Span] = {}
     for line in answer.lines:

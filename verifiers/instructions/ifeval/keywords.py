@@ -64,7 +64,7 @@ def letter_frequency(
     if letter.isspace():
         raise UnverifiableError(f"argument letter: expected a letter or sign, found {letter!r}")
     wanted = Answer(letter).folded
-    found = [index for index, own in enumerate(answer.folded) if own == wanted]
+    found = [match.start() for match in re.finditer(re.escape(wanted), answer.folded)]
     passed, reason = compare(len(found), let_relation, let_frequency, f'times "{letter}"')
     return Finding(passed, reason, tuple(Span(index, index + 1, "letter") for index in found) or answer.whole)
 

@@ -22,5 +22,6 @@ def _(answer: Answer) -> Finding:
 
 
 def _none(answer: Answer, comma: re.Pattern[str]) -> Finding:
-    found = tuple(Span(*match.span(), "comma") for match in comma.finditer(answer.text))
+    starts = [match.start() for match in comma.finditer(answer.text)]
+    found = tuple(Span(start, start + 1, "comma") for start in starts)
     return Finding(not found, f"{len(found)} commas", found or answer.whole)
