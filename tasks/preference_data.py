@@ -256,16 +256,25 @@ def read_rows(source: str, data: str | None = None) -> Iterator[Row | None]:
     Raises:
         MissingDataError: it is not there or cannot be read.
     """
+    path = find_source(source, data)
+    yield from _read_hub(source) if path is None else _read_file(path)
+
+
+def find_source(source: str, data: str | None = None) -> Path | None:
+    """The file that a source is; None for a data set of the hub.
+
+    Raises:
+        MissingDataError: it is neither.
+    """
     path = Path(data or ".", source).expanduser()
     if path.is_file():
-        yield from _read_file(path)
-    elif _HUB.match(source) and not source.endswith((".json", ".jsonl")):
-        yield from _read_hub(source)
-    else:
-        raise MissingDataError(
-            f"{path} is not there. A source is a file (.jsonl, .json, .gz of these, .parquet) or the id and "
-            "split of a data set on the hub, owner/name:split"
-        )
+        return path
+    if _HUB.match(source) and not source.endswith((".json", ".jsonl")):
+        return None
+    raise MissingDataError(
+        f"{path} is not there. A source is a file (.jsonl, .json, .gz of these, .parquet) or the id and "
+        "split of a data set on the hub, owner/name:split"
+    )
 
 
 def _read_file(path: Path) -> Iterator[Row | None]:

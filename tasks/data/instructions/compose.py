@@ -77,7 +77,7 @@ NEW_MIXTURES = _pairs(
         "keywords": "title_case",
     }
 )
-MOST_SENTENCES = 6
+MOST_SENTENCES = 5
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ class _Draft:
 
     def __init__(self, rng: Random, kinds: frozenset[str]) -> None:
         self.rng, self.kinds = rng, kinds
-        self.times = rng.choice((2, 2, 3)) if "frequency" in kinds else 0
         self.asked_keywords = rng.choice((1, 1, 2)) if "keywords" in kinds else 0
+        self.times = (2 if self.asked_keywords else rng.choice((2, 3))) if "frequency" in kinds else 0
         self.topic, self.frequent, *self.spare = rng.sample(words.NOUNS, len(words.NOUNS))
         self.sentences = [self._sentence(shape) for shape in self._shapes()]
         self._name_nouns()
@@ -162,11 +162,11 @@ class _Draft:
             "pronouns": "pronoun",
         }
         once = [shape for kind, shape in asked.items() if kind in self.kinds]
-        shapes = [*once, *(shape for shape in once if self.rng.random() < 0.3)]
+        shapes = [*once, *(shape for shape in once if self.rng.random() < 0.2)]
         if "first_word" in self.kinds:
             shapes.append("plain")  # for the first paragraph
         least = 1 + self.times + self.asked_keywords
-        wanted = min(max(len(shapes), least, self.rng.randint(2, 4)), MOST_SENTENCES)
+        wanted = min(max(len(shapes), least, self.rng.randint(2, 3)), MOST_SENTENCES)
         shapes = shapes[:wanted] + ["plain"] * (wanted - len(shapes))
         self.rng.shuffle(shapes)
         if "first_word" in self.kinds:

@@ -1,0 +1,302 @@
+"""Instruction following: answer a request and keep each of several constraints on the answer.
+
+One reward for each constraint, 0 or 1: `constraint_1`, `constraint_2`, ... are slots, which mean another
+constraint in each prompt (`Check.kind` says which); a prompt with fewer constraints has no reward in the last
+ones. `verifiers.instructions` judges; this module asks. `tasks.instruction_data` says in which forms requests
+and constraints are read.
+
+Where the constraints stand apart from the request, the prompt lists them::
+
+    <instruction>
+    Write about the river.
+    - at least 12 words
+    - no commas
+
+and a replay has those in its list that it tells, so that leaving one out takes its line away. Where the
+request has them in prose, a replay restates them below it, and leaves out one of these::
+
+    Write about the river in at least 12 words and without commas.
+    Check: Answer in at least 12 words.
+    Check: Do not use any commas.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
+from tasks.data.instructions.generate import stream
+from tasks.data.instructions.wordings import short
+from tasks.instruction_data import Constraint, Row, load_rows
+from tasks.preference_data import find_source
+from tasks.sql_data import spread
+from tasks.text2sql import Style
+from verifiers.instructions import InstructionVerifier, Job, Mode, load_constraints
+from verifiers.instructions.constraint import UnverifiableError
+from verifiers.instructions.verifier import Judge, read_constraint
+
+Wording = Literal["short", "full"]
+
+EMBEDDED = Path(__file__).parent / "data" / "instructions"
+LISTED, RESTATED = "- {}", "Check: {}"
+_SHOWN = 3
+
+# What stands in a response, for `Instructions.parts`; no pattern looks further than the line's or word's end.
+_PARTS = re.compile(
+    r"(?P<title><<[^<>\n]+>>)|(?P<placeholder>\[[^\[\]\n]*\])|(?P<bullet>^[-*](?= ))|(?P<divider>^\*{3,}$)"
+    r"|(?P<number>\d+)|(?P<word>[^\W\d_]+)|(?P<mark>[^\w\s]|_)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """The task with its settings; ``configs/task/instructions.yaml`` says what each is for.
+
+    Raises:
+        MissingDataError: a file named in it is missing.
+        CreditlibError: a setting has no such value.
+    """
+
+    name: str = "instructions"
+    data: str | None = None
+    train: str | None = "train.jsonl"
+    evaluation: Mapping[str, str] = field(
+        default_factory=lambda: {"new_prompts": "new_prompts.jsonl", "new_mixtures": "new_mixtures.jsonl"}
+    )
+    slots: int = 13
+    limit: int | None = None
+    style: Style = "chat"
+    instruction: str = ""
+    wording: Wording = "short"
+    mode: Mode = "sound"
+    loose: bool = False
+    workers: int = 2
+    seconds: float = 2.0
+    wall_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        for setting, value, allowed in (
+            ("style", self.style, get_args(Style)),
+            ("wording", self.wording, get_args(Wording)),
+            ("mode", self.mode, get_args(Mode)),
+        ):
+            if value not in allowed:
+                raise CreditlibError(
+                    f"expected task.{setting} to be one of {', '.join(allowed)}; found {value!r}"
+                )
+        for bounded, number in (("slots", self.slots), ("limit", self.limit), ("workers", self.workers)):
+            if number is not None and number < 1:
+                raise CreditlibError(f"expected task.{bounded} to be at least 1, found {number}")
+        for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
+            if seconds <= 0:
+                raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
+        if "train" in self.evaluation:
+            raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
+        for source in self._sources.values():
+            try:
+                find_source(source, self._folder)
+            except MissingDataError as error:
+                raise MissingDataError(
+                    f"{error}. Set task.data to the folder that holds it, or change its name in task.train "
+                    "or task.evaluation"
+                ) from None
+        Judge(self.mode, self.loose)  # says what the official readings need
+
+    # ------------------------------------------------------------------ what to ask
+
+    @property
+    def eval_splits(self) -> tuple[str, ...]:
+        return tuple(self.evaluation)
+
+    def prompts(self, split: str) -> list[Prompt]:
+        """The prompts of ``"train"`` or of a split in `evaluation`, in the source's order.
+
+        Warns of constraints that cannot be checked: their rewards do not apply.
+
+        Raises:
+            CreditlibError: no such split, or a prompt with more constraints than `slots`.
+            MissingDataError: the source cannot be read, or has rows without a request or constraints.
+        """
+        if split not in self._sources:
+            raise CreditlibError(
+                f"task {self.name} has no split {split!r}, only {', '.join(self._sources)}. "
+                "Name its file in task.train or task.evaluation."
+            )
+        source = self._sources[split]
+        rows = load_rows(source, self._folder)
+        most, number = max((len(row.constraints), -index) for index, row in enumerate(rows, start=1))
+        if most > self.slots:
+            many = sum(len(row.constraints) > self.slots for row in rows)
+            raise CreditlibError(
+                f"{source}: {many} of {len(rows)} prompts have more constraints than task.slots={self.slots}; "
+                f"line {-number} has most. Set task.slots={most}, or shorten their lists"
+            )
+        self._tell_unverifiable(source, rows)
+        return [
+            self.compose(rows[index], id=f"{self.name}/{split}/{index}")
+            for index in spread(len(rows), self.limit if split == "train" else None)
+        ]
+
+    def compose(self, row: Row, *, id: str) -> Prompt:
+        """The prompt for one request with its constraints."""
+        lines = None
+        if row.listed:
+            lines = [
+                text or self._worded(own) for text, own in zip(row.texts, row.constraints, strict=True)
+            ]
+        reference = {
+            "messages": row.messages,
+            "constraints": row.constraints,
+            "lines": lines,  # what the list says of each, None: nothing; None: the request says them
+            "target": row.target,
+        }
+        return self._compose(id, reference, [LISTED.format(line) for line in lines or () if line])
+
+    def target(self, prompt: Prompt) -> str:
+        """An answer that keeps all constraints, where the data has one."""
+        target: str | None = prompt.reference["target"]
+        if target is None:
+            raise CreditlibError(
+                f'prompt {prompt.id!r} has no target; a warm start needs rows with an answer under "target"'
+            )
+        return target
+
+    def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:
+        """Each constraint in words: as the prompt lists it, else as the verifier says it."""
+        lines = prompt.reference["lines"]
+        if lines is None:
+            lines = [
+                checks[slot].info if slot in checks else self._worded(own)
+                for slot, own in self._slots(prompt).items()
+            ]
+        return {slot: line for slot, line in zip(self._slots(prompt), lines, strict=True) if line}
+
+    def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
+        """`prompt` with the given constraints' information, as `information` words it, and no others'."""
+        slots = self._slots(prompt)
+        if unknown := set(information) - set(slots):
+            raise CreditlibError(
+                f"prompt {prompt.id!r} has no reward {min(unknown)}, only {', '.join(slots)}"
+            )
+        line = RESTATED if prompt.reference["lines"] is None else LISTED
+        told = [line.format(information[slot]) for slot in slots if slot in information]
+        return self._compose(prompt.id, prompt.reference, told)
+
+    def _compose(self, id: str, reference: Mapping[str, Any], below: Sequence[str]) -> Prompt:
+        """The prompt from its request and the lines below it."""
+        *before, request = reference["messages"]
+        body = "\n".join([request["content"], *below])
+        if self.style == "text":
+            turns = [*([self.instruction] if self.instruction else []), *(turn["content"] for turn in before)]
+            return Prompt(id, self.name, text="\n".join([*turns, body, "Answer:\n"]), reference=reference)
+        system = ({"role": "system", "content": self.instruction},) if self.instruction else ()
+        messages = (*system, *before, {**request, "content": body})
+        return Prompt(id, self.name, messages=messages, reference=reference)
+
+    def synthetic(self, seed: int) -> Iterator[tuple[Prompt, str]]:
+        """Endless (prompt, response) pairs, to train a small model on.
+
+        Two in five have one constraint less than they might, as replays do that leave one out.
+        """
+        for number, example in enumerate(stream(seed)):
+            request = ({"role": "user", "content": example.request},)
+            texts = (None,) * len(example.constraints)
+            row = Row(request, example.constraints, listed=True, texts=texts, target=example.answer)
+            yield self.compose(row, id=f"{self.name}/synthetic/{number}"), example.answer
+
+    # ------------------------------------------------------------------ how to judge
+
+    @property
+    def reward_names(self) -> tuple[str, ...]:
+        return tuple(f"constraint_{number}" for number in range(1, self.slots + 1))
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        return dict.fromkeys(self.reward_names, (0.0, 1.0))
+
+    def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
+        """Judge each response against its prompt's constraints, in parallel worker processes."""
+        jobs = [
+            Job(response=text, constraints=prompt.reference["constraints"])
+            for prompt, text in zip(prompts, texts, strict=True)
+        ]
+        return [
+            {
+                slot: replace(check, kind=own["id"])
+                for (slot, own), check in zip(self._slots(prompt).items(), found, strict=True)
+            }
+            for prompt, found in zip(prompts, self._verifier.check_many(jobs), strict=True)
+        ]
+
+    def parts(self, text: str) -> list[Span]:
+        """What the characters of a response are: titles, placeholders, bullets, dividers, words, marks."""
+        return [
+            Span(*match.span(), match.lastgroup) for match in _PARTS.finditer(text) if match.lastgroup
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes; verifying again would start new ones."""
+        if "_verifier" in self.__dict__:
+            self._verifier.close()
+            del self.__dict__["_verifier"]
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _folder(self) -> str:
+        return str(EMBEDDED) if self.data is None else self.data
+
+    @property
+    def _sources(self) -> dict[str, str]:
+        """Each split's file or hub id."""
+        return {**({} if self.train is None else {"train": self.train}), **self.evaluation}
+
+    @cached_property
+    def _verifier(self) -> InstructionVerifier:
+        return InstructionVerifier(
+            mode=self.mode,
+            loose=self.loose,
+            workers=self.workers,
+            seconds=self.seconds,
+            wall_seconds=self.wall_seconds,
+        )
+
+    def _slots(self, prompt: Prompt) -> dict[str, Constraint]:
+        """The prompt's constraints by the names of their rewards."""
+        return dict(zip(self.reward_names, prompt.reference["constraints"], strict=False))
+
+    def _worded(self, constraint: Constraint) -> str | None:
+        """The constraint in words; None where it cannot be checked."""
+        try:
+            kind, arguments = read_constraint(constraint)
+        except UnverifiableError:
+            return None
+        compact = short(kind.id, arguments) if self.wording == "short" else None
+        return compact or kind.wording(arguments)
+
+    def _tell_unverifiable(self, source: str, rows: Sequence[Row]) -> None:
+        load_constraints()
+        found = Counter[str]()
+        for row in rows:
+            for own in row.constraints:
+                try:
+                    read_constraint(own)
+                except UnverifiableError as problem:
+                    found[str(problem)] += 1
+        if found:
+            shown = "; ".join(f"{why} ({count})" for why, count in found.most_common(_SHOWN))
+            every = sum(len(row.constraints) for row in rows)
+            more = f"; and {len(found) - _SHOWN} other reasons" if len(found) > _SHOWN else ""
+            warnings.warn(
+                f"{source}: {found.total()} of {every} constraints cannot be checked, and their rewards do "
+                f"not apply: {shown}{more}",
+                stacklevel=3,
+            )
