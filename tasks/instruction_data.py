@@ -1,4 +1,4 @@
-"""Requests with constraints on their answers, from files and `datasets` ids, in the forms that people publish.
+"""Requests with constraints on their answers, from files and `datasets` ids, in the published forms.
 
 A source is the name of a file (.jsonl, .json, .parquet; .gz on top of the first two) or ``owner/name:split``
 of the Hugging Face hub. Rows are of any of these forms::
@@ -12,8 +12,9 @@ IFEval, IFBench and MulDimIF say the constraints in the request, in prose. HIR-1
 rows do; these may word one by themselves (``"text"``), say that the request has them in prose
 (``"prose": true``), and have an answer that keeps them all (``"target"``).
 
-HIR-16K's ``ground_truth`` has IFEval's lists (type1, type2), MulDimIF's (type3), or programs and questions to a
-judge (type4). Programs from data are not run: such constraints, ``hir:rule`` and ``hir:llm``, are never judged.
+HIR-16K's ``ground_truth`` has IFEval's lists (type1, type2), MulDimIF's (type3), or programs and questions to
+a judge (type4). Programs from data are not run: such constraints, ``hir:rule`` and ``hir:llm``, are never
+judged.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def _by_lists(item: Mapping[str, Any]) -> list[Constraint]:
 
 def _by_triples(item: Mapping[str, Any]) -> list[Constraint]:
     """MulDimIF's constraints."""
-    found = []
+    found: list[Constraint] = []
     for triple in _list(item, "constraints"):
         if not isinstance(triple, list | tuple) or list(map(type, triple)) != [str, str, str]:
             raise TypeError(f"expected a constraint as [category, subtype, text], found {triple!r:.80}")

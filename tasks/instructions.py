@@ -136,8 +136,9 @@ class Instructions:
         if most > self.slots:
             many = sum(len(row.constraints) > self.slots for row in rows)
             raise CreditlibError(
-                f"{source}: {many} of {len(rows)} prompts have more constraints than task.slots={self.slots}; "
-                f"line {-number} has most. Set task.slots={most}, or shorten their lists"
+                f"{source}: {many} of {len(rows)} prompts have more constraints than "
+                f"task.slots={self.slots}; line {-number} has most. Set task.slots={most}, or shorten "
+                "their lists"
             )
         self._tell_unverifiable(source, rows)
         return [
@@ -149,9 +150,7 @@ class Instructions:
         """The prompt for one request with its constraints."""
         lines = None
         if row.listed:
-            lines = [
-                text or self._worded(own) for text, own in zip(row.texts, row.constraints, strict=True)
-            ]
+            lines = [text or self._worded(own) for text, own in zip(row.texts, row.constraints, strict=True)]
         reference = {
             "messages": row.messages,
             "constraints": row.constraints,
@@ -238,9 +237,7 @@ class Instructions:
 
     def parts(self, text: str) -> list[Span]:
         """What the characters of a response are: titles, placeholders, bullets, dividers, words, marks."""
-        return [
-            Span(*match.span(), match.lastgroup) for match in _PARTS.finditer(text) if match.lastgroup
-        ]
+        return [Span(*match.span(), match.lastgroup) for match in _PARTS.finditer(text) if match.lastgroup]
 
     def close(self) -> None:
         """Stop the worker processes; verifying again would start new ones."""

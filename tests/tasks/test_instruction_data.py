@@ -57,12 +57,19 @@ def test_muldimif() -> None:
         "muldimif:content:keywords",
         "muldimif:length:words_at_most",
     ]
-    assert all(text in own["kwargs"].values() for own, (*_, text) in zip(row.constraints, TRIPLES, strict=True))
+    assert all(
+        text in own["kwargs"].values() for own, (*_, text) in zip(row.constraints, TRIPLES, strict=True)
+    )
     assert not row.listed and row.messages == (_user("Write."),)
 
 
 def test_a_conversation_that_was_answered_is_asked_anew() -> None:
-    turns = [_user("a"), {"role": "assistant", "content": "b"}, _user("c"), {"role": "assistant", "content": "d"}]
+    turns = [
+        _user("a"),
+        {"role": "assistant", "content": "b"},
+        _user("c"),
+        {"role": "assistant", "content": "d"},
+    ]
     row = as_row({"conversations": turns, "constraints": TRIPLES})
     assert row.messages == tuple(turns[:3])
 
@@ -82,7 +89,10 @@ def test_hir_with_muldimifs_constraints() -> None:
 
 
 def test_hir_with_programs_which_are_not_run() -> None:
-    truth = {"checker": ["[rule] Words", "[llm] Style"], "functions": ["raise SystemExit", "raise SystemExit"]}
+    truth = {
+        "checker": ["[rule] Words", "[llm] Style"],
+        "functions": ["raise SystemExit", "raise SystemExit"],
+    }
     row = as_row({**HIR, "source": "type4", "ground_truth": truth})
     assert [own["id"] for own in row.constraints] == ["hir:rule", "hir:llm"]
     assert "SystemExit" not in str(row)

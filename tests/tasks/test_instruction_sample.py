@@ -58,8 +58,8 @@ def test_nothing_leaks(rows: dict[str, list[dict[str, Any]]]) -> None:
         for row in itertools.chain(*rows.values())
     ]
     assert len(set(lists)) == len(lists)
-    answers = [{row["target"] for row in found} for found in rows.values()]
-    assert not any(a & b for a, b in itertools.combinations(answers, 2))
+    answers = [row["target"] for row in itertools.chain(*rows.values())]
+    assert len(set(answers)) == len(answers)
 
 
 def test_every_constraint_occurs_and_each_once_a_prompt(rows: dict[str, list[dict[str, Any]]]) -> None:
@@ -98,14 +98,14 @@ def _lengths(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def test_prompts_and_answers_are_short_for_a_tokenizer_of_their_kind() -> None:
-    """A vocabulary half as large as the embedded policy's, learnt from the stream: it has to share."""
+    """A vocabulary as large as the embedded policy's, learnt from the stream."""
     from creditlib.make_tiny import train_tokenizer
 
     pairs = itertools.islice(Instructions(style="text").synthetic(0), 2000)
-    tokenizer = train_tokenizer((f"{prompt.text}{target}" for prompt, target in pairs), 768)
+    tokenizer = train_tokenizer((f"{prompt.text}{target}" for prompt, target in pairs), 1536)
     prompts, answers = _lengths(tokenizer)
-    assert max(prompts) <= 200
-    assert max(answers) <= 80 and sum(answers) / len(answers) <= 50
+    assert max(prompts) <= 120
+    assert max(answers) <= 60
 
 
 # ------------------------------------------------------------------ how kinds are drawn
@@ -147,13 +147,21 @@ def test_the_stream_is_a_function_of_its_seed() -> None:
 
 
 def test_answers_of_the_stream_keep_their_constraints() -> None:
-    wrong = [example for example in itertools.islice(generate.stream(3), 1500) if not generate.keeps_all(example)]
+    wrong = [
+        example for example in itertools.islice(generate.stream(3), 1500) if not generate.keeps_all(example)
+    ]
     assert not wrong, wrong[:3]
 
 
 def test_a_prompt_shows_nothing_that_is_not_asked_for() -> None:
     for example in itertools.islice(generate.stream(2), 1500):
-        signs = {"title": "<<", "postscript": "P.S.", "placeholders": "[", "highlights": " *", "quotation": '"'}
+        signs = {
+            "title": "<<",
+            "postscript": "P.S.",
+            "placeholders": "[",
+            "highlights": " *",
+            "quotation": '"',
+        }
         for kind, sign in signs.items():
             assert (sign in example.answer) <= (kind in example.kinds), (kind, example)
 

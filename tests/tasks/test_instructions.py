@@ -62,7 +62,10 @@ def test_a_listed_prompt_in_full(tmp_path: Path) -> None:
     (prompt,) = _task(tmp_path, OWN, instruction="Be kind.", style="text").prompts("train")
     assert prompt.text == f"Be kind.\n{content}\nAnswer:\n"
     (prompt,) = _task(tmp_path, OWN, instruction="Be kind.").prompts("train")
-    assert prompt.messages == ({"role": "system", "content": "Be kind."}, {"role": "user", "content": content})
+    assert prompt.messages == (
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": content},
+    )
 
 
 def test_wordings(tmp_path: Path) -> None:
@@ -216,7 +219,10 @@ def test_slots_without_a_constraint_are_nan_in_the_reward_table(tmp_path: Path) 
 
 def test_constraints_that_cannot_be_checked_are_counted_and_told(tmp_path: Path) -> None:
     impossible = {**WORDS, "kwargs": {"relation": "roughly", "num_words": 3}}
-    row = {"prompt": "Greet me.", "constraints": [UNKNOWN, COMMA, impossible, {**UNKNOWN, "text": "Sparkle."}]}
+    row = {
+        "prompt": "Greet me.",
+        "constraints": [UNKNOWN, COMMA, impossible, {**UNKNOWN, "text": "Sparkle."}],
+    }
     task = _task(tmp_path, row)
     with pytest.warns(UserWarning, match=r"3 of 4 constraints cannot be checked.*'magic:sparkle' \(2\)"):
         (prompt,) = task.prompts("train")
@@ -335,7 +341,8 @@ def test_a_step_of_training_on_the_embedded_prompts(tmp_path: Path) -> None:
     run = tmp_path / "run"
     subprocess.run(
         [sys.executable, "-m", "creditlib.train", "task=instructions", "credit=mrtpo", "trainer.steps=1",
-         "trainer.prompts_per_step=2", "eval.limit=2", "log.progress=false", f"run.dir={run}"],
+         "trainer.prompts_per_step=2", "trainer.minibatches=1", "eval.limit=2", "log.progress=false",
+         f"run.dir={run}"],
         check=True, timeout=300,
     )  # fmt: skip
     assert (run / "summary.json").is_file()

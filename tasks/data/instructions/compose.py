@@ -93,7 +93,7 @@ class Example:
 def draw_kinds(
     rng: Random, count: int, *, never: Collection[Pair] = (), asked: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """`count` kinds that go together, or fewer where no more do; those in `asked` first, no pair of `never`."""
+    """`count` kinds that go together, or fewer where no more do: those in `asked`, and no pair in `never`."""
     apart = CLASHES.union(never)
     chosen = list(asked)
     groups = [group for group in GROUPS if not set(group) & set(chosen)]
@@ -148,13 +148,13 @@ class _Draft:
         self.highlights = self._mark("highlights", "*{}*".format)
         self.capital_words = self._mark("capital_words", str.upper)
         self.section = rng.choice(words.SECTION_WORDS)
-        self.bullets = rng.randint(1, min(3, len(self.sentences))) if "bullets" in kinds else 0
+        self.bullets = rng.randint(1, min(3, len(self.sentences) - 1)) if "bullets" in kinds else 0
         self.end = rng.choice(words.END_PHRASES) if "end" in kinds else ""
         self.text = self._written()
         self.answer = Answer(self.text)
 
     def _shapes(self) -> list[str]:
-        """The shapes of the sentences; the opener first, as it begins the second paragraph."""
+        """The shapes of the sentences; the opener where the second paragraph begins."""
         asked = {
             "numbers": "number",
             "conjunctions": "conjunction",
@@ -163,14 +163,14 @@ class _Draft:
         }
         once = [shape for kind, shape in asked.items() if kind in self.kinds]
         shapes = [*once, *(shape for shape in once if self.rng.random() < 0.2)]
-        if "first_word" in self.kinds:
-            shapes.append("plain")  # for the first paragraph
         least = 1 + self.times + self.asked_keywords
-        wanted = min(max(len(shapes), least, self.rng.randint(2, 3)), MOST_SENTENCES)
-        shapes = shapes[:wanted] + ["plain"] * (wanted - len(shapes))
+        opens = "first_word" in self.kinds
+        count = min(max(len(shapes) + opens, least, self.rng.randint(2, 3)), MOST_SENTENCES)
+        shapes = shapes[: count - opens]
+        shapes += ["plain"] * (count - opens - len(shapes))
         self.rng.shuffle(shapes)
-        if "first_word" in self.kinds:
-            shapes[len(shapes) // 2] = "opener"
+        if opens:
+            shapes.insert(count // 2, "opener")
         return shapes
 
     def _sentence(self, shape: str) -> _Sentence:
@@ -197,7 +197,7 @@ class _Draft:
         return found
 
     def _name_nouns(self) -> None:
-        """The topic first, the frequent noun in sentences after the first, the others where places are left."""
+        """The topic in the first sentence, the frequent noun in others, other nouns where places are left."""
         self.sentences[0].words[self.sentences[0].nouns[0]] = self.topic
         for sentence in self.rng.sample(self.sentences[1:], self.times):
             sentence.words[self.rng.choice(sentence.nouns)] = self.frequent
@@ -224,8 +224,8 @@ class _Draft:
         first, second = " ".join(shown[:half]), " ".join(shown[half:])
         lines = [" ".join(shown)]
         if "bullets" in self.kinds:
-            before = " ".join(shown[: -self.bullets])
-            lines = [*([before] if before else []), *(f"- {line}" for line in shown[-self.bullets :])]
+            before, points = shown[: -self.bullets], shown[-self.bullets :]
+            lines = [" ".join(before), *(f"- {line}" for line in points)]
         elif "dividers" in self.kinds:
             lines = [first, "***", second]
         elif "sections" in self.kinds:
@@ -237,8 +237,8 @@ class _Draft:
         if "postscript" in self.kinds:
             lines.append(f"P.S. {_capitalised(self._afterthought())}.")
         if self.end:
-            own_line = "bullets" in self.kinds and "postscript" not in self.kinds
-            lines[-1:] = [lines[-1], _capitalised(self.end)] if own_line else [f"{lines[-1]} {_capitalised(self.end)}"]
+            after_bullet = lines[-1].startswith("- ")
+            lines[-1] += ("\n" if after_bullet else " ") + _capitalised(self.end)
         text = self._cased("\n".join(lines))
         return f'"{text}"' if "quotation" in self.kinds else text
 

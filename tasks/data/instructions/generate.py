@@ -1,8 +1,8 @@
 """Makes the embedded instruction prompts, and an endless stream of pairs to pre-train a small policy on.
 
-``python -m tasks.data.instructions.generate`` writes, beside this file, ``train.jsonl``, ``new_prompts.jsonl``
-(of the same kind, and none of them in training) and ``new_mixtures.jsonl`` (with constraints together that
-training only asks for apart). The same seed gives the same prompts.
+``python -m tasks.data.instructions.generate`` writes, beside this file, ``train.jsonl``,
+``new_prompts.jsonl`` (of the same kind, none of them in training) and ``new_mixtures.jsonl`` (with
+constraints together that training only asks for apart). The same seed gives the same prompts.
 
 Every constraint list can be kept: each row has an answer, ``target``, that keeps all of it, as
 `verifiers.instructions` says.
@@ -21,19 +21,19 @@ from verifiers.instructions import check
 
 SEED = 20
 LEAST, MOST = 5, 13  # constraints a prompt
+LONGEST = 190  # characters of an answer: about 60 tokens
 SIZES = {"train": 1000, "new_prompts": 200, "new_mixtures": 200}
 
 
 def stream(seed: int, *, fewer: float = 0.4) -> Iterator[Example]:
     """Endless examples without the mixtures that are held out.
 
-    A share `fewer` of them has one constraint less than a prompt may have, as a prompt of a replay that leaves
-    one out: the answer is to show nothing of what is not told.
+    A share `fewer` of them has one constraint less than a prompt may have, as a prompt of a replay that
+    leaves one out: the answer is to show nothing of what is not told.
     """
     rng = Random(seed)
     while True:
-        count = rng.randint(LEAST, MOST) - (rng.random() < fewer)
-        yield compose(rng, draw_kinds(rng, count, never=NEW_MIXTURES))
+        yield _example(rng, rng.randint(LEAST, MOST) - (rng.random() < fewer))
 
 
 def build(seed: int = SEED) -> dict[str, list[dict[str, Any]]]:
@@ -43,21 +43,15 @@ def build(seed: int = SEED) -> dict[str, list[dict[str, Any]]]:
 
 
 def _rows(rng: Random, split: str, size: int, seen: set[str]) -> list[dict[str, Any]]:
-    """`size` rows with as many of each number of constraints; none that is in `seen`."""
+    """`size` rows, as many with each number of constraints; their answers are not in `seen`."""
     mixtures = sorted(map(sorted, NEW_MIXTURES))
     found: list[dict[str, Any]] = []
     while len(found) < size:
         count = LEAST + len(found) % (MOST - LEAST + 1)
-        if split == "new_mixtures":
-            kinds = draw_kinds(rng, count, asked=mixtures[len(found) % len(mixtures)])
-        else:
-            kinds = draw_kinds(rng, count, never=NEW_MIXTURES)
-        if len(kinds) < count:
-            continue
-        example = compose(rng, kinds)
-        asked = json.dumps([example.request, sorted(map(json.dumps, example.constraints))])
-        if asked not in seen and keeps_all(example):
-            seen.add(asked)
+        mixture = mixtures[len(found) % len(mixtures)] if split == "new_mixtures" else None
+        example = _example(rng, count, mixture)
+        if example.answer not in seen and keeps_all(example):
+            seen.add(example.answer)
             found.append(
                 {
                     "prompt": example.request,
@@ -68,9 +62,20 @@ def _rows(rng: Random, split: str, size: int, seen: set[str]) -> list[dict[str, 
     return found
 
 
+def _example(rng: Random, count: int, mixture: Sequence[str] | None = None) -> Example:
+    """An example with `count` constraints: with a mixture that is held out, or without any."""
+    while True:
+        kinds = draw_kinds(rng, count, never=() if mixture else NEW_MIXTURES, asked=mixture or ())
+        example = compose(rng, kinds)
+        if len(kinds) == count and len(example.answer) <= LONGEST:
+            return example
+
+
 def keeps_all(example: Example) -> bool:
     """Whether the answer keeps every constraint, as a person would say."""
-    return all(found.score == 1.0 for found in check(example.answer, constraints=example.constraints).values())
+    return all(
+        found.score == 1.0 for found in check(example.answer, constraints=example.constraints).values()
+    )
 
 
 def write(folder: Path, seed: int = SEED) -> None:

@@ -18,8 +18,8 @@ END_PHRASES = ("the end.", "good night.", "that is all.", "farewell.")
 SECTION_WORDS = ("Section", "Part")
 REQUESTS = ("Write about the {}.", "Tell me about the {}.", "Describe the {}.")
 
-# Shapes of sentences: N a noun, M nouns, A an adjective, V a verb, P a preposition, C a conjunction, D a digit,
-# H a placeholder, O an opener. Each has a noun.
+# Shapes of sentences: N a noun, M nouns, A an adjective, V a verb, P a preposition, C a conjunction, D a
+# digit, H a placeholder, O an opener. Each has a noun.
 SHAPES = {
     "plain": ("the N is A", "the A N V", "the N V P the N", "the N is P the N"),
     "opener": ("O the N V", "O the N is A"),
