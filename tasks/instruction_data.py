@@ -139,6 +139,9 @@ def _hir(item: Mapping[str, Any]) -> Row:
 
 
 def _own(item: Mapping[str, Any]) -> Row:
+    prose = item.get("prose") or False
+    if not isinstance(prose, bool):
+        raise TypeError(f"expected true or false as prose, found {prose!r:.80}")
     constraints, texts = [], []
     for given in _list(item, "constraints"):
         if not isinstance(given, Mapping) or not isinstance(given.get("id"), str):
@@ -147,10 +150,12 @@ def _own(item: Mapping[str, Any]) -> Row:
             raise ValueError(f"constraint {given['id']}: expected id, kwargs and text, found {min(unknown)}")
         constraints.append(_constraint(given["id"], given.get("kwargs")))
         texts.append(_optional_text(given, "text"))
+        if prose and texts[-1]:
+            raise ValueError(f"constraint {given['id']}: found a text, but a prompt in prose has no list")
     return _row(
         _messages(item, "prompt"),
         constraints,
-        listed=not item.get("prose", False),
+        listed=not prose,
         texts=texts,
         target=_optional_text(item, "target"),
     )

@@ -32,13 +32,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
-from tasks.data.instructions.generate import stream
+from tasks.data.instructions.generate import MOST, stream
 from tasks.data.instructions.wordings import short
 from tasks.instruction_data import Constraint, Row, load_rows
 from tasks.preference_data import find_source
 from tasks.sql_data import spread
 from tasks.text2sql import Style
-from verifiers.instructions import InstructionVerifier, Job, Mode, load_constraints
+from verifiers.instructions import InstructionVerifier, Job, Mode
 from verifiers.instructions.constraint import UnverifiableError
 from verifiers.instructions.verifier import Judge, read_constraint
 
@@ -132,14 +132,7 @@ class Instructions:
             )
         source = self._sources[split]
         rows = load_rows(source, self._folder)
-        most, number = max((len(row.constraints), -index) for index, row in enumerate(rows, start=1))
-        if most > self.slots:
-            many = sum(len(row.constraints) > self.slots for row in rows)
-            raise CreditlibError(
-                f"{source}: {many} of {len(rows)} prompts have more constraints than "
-                f"task.slots={self.slots}; line {-number} has most. Set task.slots={most}, or shorten "
-                "their lists"
-            )
+        self._check_slots(source, rows)
         self._tell_unverifiable(source, rows)
         return [
             self.compose(rows[index], id=f"{self.name}/{split}/{index}")
@@ -150,7 +143,10 @@ class Instructions:
         """The prompt for one request with its constraints."""
         lines = None
         if row.listed:
-            lines = [text or self._worded(own) for text, own in zip(row.texts, row.constraints, strict=True)]
+            lines = [
+                text or _worded(own, self.wording)
+                for text, own in zip(row.texts, row.constraints, strict=True)
+            ]
         reference = {
             "messages": row.messages,
             "constraints": row.constraints,
@@ -173,7 +169,7 @@ class Instructions:
         lines = prompt.reference["lines"]
         if lines is None:
             lines = [
-                checks[slot].info if slot in checks else self._worded(own)
+                checks[slot].info if slot in checks else _worded(own, "full")
                 for slot, own in self._slots(prompt).items()
             ]
         return {slot: line for slot, line in zip(self._slots(prompt), lines, strict=True) if line}
@@ -204,7 +200,15 @@ class Instructions:
         """Endless (prompt, response) pairs, to train a small model on.
 
         Two in five have one constraint less than they might, as replays do that leave one out.
+
+        Raises:
+            CreditlibError: `slots` is less than they have constraints.
         """
+        if self.slots < MOST:
+            raise CreditlibError(
+                f"synthetic prompts have up to {MOST} constraints, more than task.slots={self.slots}: set "
+                f"task.slots={MOST}"
+            )
         for number, example in enumerate(stream(seed)):
             request = ({"role": "user", "content": example.request},)
             texts = (None,) * len(example.constraints)
@@ -270,24 +274,24 @@ class Instructions:
         """The prompt's constraints by the names of their rewards."""
         return dict(zip(self.reward_names, prompt.reference["constraints"], strict=False))
 
-    def _worded(self, constraint: Constraint) -> str | None:
-        """The constraint in words; None where it cannot be checked."""
-        try:
-            kind, arguments = read_constraint(constraint)
-        except UnverifiableError:
-            return None
-        compact = short(kind.id, arguments) if self.wording == "short" else None
-        return compact or kind.wording(arguments)
+    def _check_slots(self, source: str, rows: Sequence[Row]) -> None:
+        most, number = max((len(row.constraints), -index) for index, row in enumerate(rows, start=1))
+        if most > self.slots:
+            many = sum(len(row.constraints) > self.slots for row in rows)
+            raise CreditlibError(
+                f"{source}: {many} of {len(rows)} prompts have more constraints than "
+                f"task.slots={self.slots}; line {-number} has most. Set task.slots={most}, or shorten "
+                "their lists"
+            )
 
     def _tell_unverifiable(self, source: str, rows: Sequence[Row]) -> None:
-        load_constraints()
         found = Counter[str]()
         for row in rows:
             for own in row.constraints:
                 try:
                     read_constraint(own)
                 except UnverifiableError as problem:
-                    found[str(problem)] += 1
+                    found[f"{own['id']}: {problem}"] += 1
         if found:
             shown = "; ".join(f"{why} ({count})" for why, count in found.most_common(_SHOWN))
             every = sum(len(row.constraints) for row in rows)
@@ -297,3 +301,13 @@ class Instructions:
                 f"not apply: {shown}{more}",
                 stacklevel=3,
             )
+
+
+def _worded(constraint: Constraint, wording: Wording) -> str | None:
+    """The constraint in words; None where it cannot be checked."""
+    try:
+        kind, arguments = read_constraint(constraint)
+    except UnverifiableError:
+        return None
+    compact = short(kind.id, arguments) if wording == "short" else None
+    return compact or kind.wording(arguments)

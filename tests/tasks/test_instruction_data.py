@@ -165,6 +165,11 @@ def test_a_hub_id_is_loaded_with_datasets(monkeypatch: pytest.MonkeyPatch) -> No
         ({"prompt": "x", "constraints": [{"kwargs": {}}]}, "expected a constraint as an object with an id"),
         ({"prompt": "x", "constraints": [{**COMMA, "num": 3}]}, "expected id, kwargs and text, found num"),
         ({"prompt": "x", "constraints": [{**COMMA, "text": 3}]}, "expected a text as text, found 3"),
+        ({"prompt": "x", "prose": "no", "constraints": []}, "expected true or false as prose, found 'no'"),
+        (
+            {"prompt": "x", "prose": True, "constraints": [{**COMMA, "text": "a"}]},
+            "punctuation:no_comma: found a text, but a prompt in prose has no list",
+        ),
         ({"prompt": "x", "constraints": []}, "there are no constraints"),
         ({"prompt": "x", "constraints": [COMMA], "target": []}, r"expected a text as target, found \[\]"),
     ],
