@@ -1,8 +1,7 @@
 """Instruction following: answer a request and keep each of several constraints on the answer.
 
 One reward for each constraint, 0 or 1: `constraint_1`, `constraint_2`, ... are slots, which mean another
-constraint in each prompt (`Check.kind` says which); a prompt with fewer constraints has no reward in the last
-ones. `verifiers.instructions` judges; this module asks. `tasks.instruction_data` says in which forms requests
+constraint in each prompt (`Check.kind` says which); a prompt with fewer constraints leaves the last ones empty. `verifiers.instructions` judges; this module asks. `tasks.instruction_data` says in which forms requests
 and constraints are read.
 
 Where the constraints stand apart from the request, the prompt lists them::
@@ -22,6 +21,7 @@ request has them in prose, a replay restates them below it, and leaves out one o
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections import Counter
@@ -46,6 +46,7 @@ Wording = Literal["short", "full"]
 
 EMBEDDED = Path(__file__).parent / "data" / "instructions"
 LISTED, RESTATED = "- {}", "Check: {}"
+EMPTY = Check(math.nan, "the prompt has no such constraint", kind="")
 _SHOWN = 3
 
 # What stands in a response, for `Instructions.parts`; no pattern looks further than the line's or word's end.
@@ -226,13 +227,18 @@ class Instructions:
         return dict.fromkeys(self.reward_names, (0.0, 1.0))
 
     def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
-        """Judge each response against its prompt's constraints, in parallel worker processes."""
+        """Judge each response against its prompt's constraints, in parallel worker processes.
+
+        The constraint's id is the kind of its check; slots that the prompt leaves empty have none.
+        """
         jobs = [
             Job(response=text, constraints=prompt.reference["constraints"])
             for prompt, text in zip(prompts, texts, strict=True)
         ]
+        empty = dict.fromkeys(self.reward_names, EMPTY)
         return [
-            {
+            empty
+            | {
                 slot: replace(check, kind=own["id"])
                 for (slot, own), check in zip(self._slots(prompt).items(), found, strict=True)
             }

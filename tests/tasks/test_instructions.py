@@ -178,7 +178,7 @@ def test_synthetic_examples_are_prompts_like_the_embedded_ones() -> None:
 
 
 def test_each_constraint_is_a_slot_with_its_kind(tmp_path: Path) -> None:
-    task = _task(tmp_path, OWN, PROSE)
+    task = _task(tmp_path, OWN, PROSE, slots=3)
     prompts = task.prompts("train")
     try:
         listed, prose = task.verify(prompts, ["GOOD, MY FRIEND", "hello"])
@@ -188,7 +188,8 @@ def test_each_constraint_is_a_slot_with_its_kind(tmp_path: Path) -> None:
             "constraint_2": (WORDS["id"], 1.0),
             "constraint_3": (LOUD["id"], 1.0),
         }
-        assert {slot: check.score for slot, check in prose.items()} == {"constraint_1": 1, "constraint_2": 0}
+        assert [check.score for check in prose.values()][:2] == [1, 0]
+        assert prose["constraint_3"].kind == "" and math.isnan(prose["constraint_3"].score)
         task.close()
         task.close()
         assert task.verify(prompts[:1], ["GOOD DAY FRIEND"])[0]["constraint_1"].score == 1
@@ -215,8 +216,8 @@ def test_slots_without_a_constraint_are_nan_in_the_reward_table(tmp_path: Path) 
         task.close()
     assert table.scores_BK.nan_to_num(-1).tolist() == [[1, 1, 1, -1], [0, 0, -1, -1]]
     assert table.kind_BK == (
-        (COMMA["id"], WORDS["id"], LOUD["id"], "constraint_4"),
-        (COMMA["id"], WORDS["id"], "constraint_3", "constraint_4"),
+        (COMMA["id"], WORDS["id"], LOUD["id"], ""),
+        (COMMA["id"], WORDS["id"], "", ""),
     )
 
 
@@ -226,7 +227,7 @@ def test_constraints_that_cannot_be_checked_are_counted_and_told(tmp_path: Path)
         "prompt": "Greet me.",
         "constraints": [UNKNOWN, COMMA, impossible, {**UNKNOWN, "text": "Sparkle."}],
     }
-    task = _task(tmp_path, row)
+    task = _task(tmp_path, row, slots=4)
     with pytest.warns(UserWarning, match=r"3 of 4 constraints cannot be checked.*magic:sparkle: .* \(2\)"):
         (prompt,) = task.prompts("train")
     assert _body(prompt) == "Greet me.\n- no commas\n- Sparkle."
@@ -250,7 +251,7 @@ def test_all_is_checked_where_all_is_known(tmp_path: Path) -> None:
 
 def test_contradictory_constraints_are_both_checked(tmp_path: Path) -> None:
     row = {"prompt": "x", "constraints": [LOUD, {"id": "change_case:english_lowercase", "kwargs": {}}]}
-    task = _task(tmp_path, row)
+    task = _task(tmp_path, row, slots=2)
     try:
         (checks,) = task.verify(task.prompts("train"), ["GOOD DAY FRIEND"])
     finally:
@@ -352,7 +353,7 @@ def test_a_step_of_training_on_the_embedded_prompts(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (run / "summary.json").is_file()
     (line, *_) = [json.loads(text) for text in (run / "metrics.jsonl").read_text().splitlines()]
-    assert any("constraint_1" in key for key in line)
+    assert any("punctuation:no_comma" in key or "keywords:" in key for key in line)
 
 
 # ------------------------------------------------------------------ real data
