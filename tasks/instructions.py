@@ -1,8 +1,9 @@
 """Instruction following: answer a request and keep each of several constraints on the answer.
 
 One reward for each constraint, 0 or 1: `constraint_1`, `constraint_2`, ... are slots, which mean another
-constraint in each prompt (`Check.kind` says which); a prompt with fewer constraints leaves the last ones empty. `verifiers.instructions` judges; this module asks. `tasks.instruction_data` says in which forms requests
-and constraints are read.
+constraint in each prompt (`Check.kind` says which); a prompt with fewer constraints leaves the last ones
+empty. `verifiers.instructions` judges; this module asks. `tasks.instruction_data` says in which forms
+requests and constraints are read.
 
 Where the constraints stand apart from the request, the prompt lists them::
 
