@@ -61,6 +61,7 @@ def load_rows(source: str, data: str | None = None) -> list[Row]:
     """
     found: list[Row] = []
     problems: list[str] = []
+    unit = "line" if ".jsonl" in source else "row"  # empty lines are not counted
     for number, item in enumerate(read_rows(source, data), start=1):
         try:
             if item is None:
@@ -68,7 +69,7 @@ def load_rows(source: str, data: str | None = None) -> list[Row]:
             found.append(as_row(item))
         except (KeyError, TypeError, ValueError) as error:
             why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-            problems.append(f"line {number}: {why}")
+            problems.append(f"{unit} {number}: {why}")
     if problems or not found:
         raise MissingDataError(
             f"{source}: {len(problems)} of {len(problems) + len(found)} rows cannot be read "
@@ -122,7 +123,10 @@ def _hir(item: Mapping[str, Any]) -> Row:
         raise TypeError("expected a list of texts as criteria")
     truth = item["ground_truth"]
     if isinstance(truth, str):
-        truth = json.loads(truth)
+        try:
+            truth = json.loads(truth)
+        except (ValueError, RecursionError) as error:  # too many brackets for the parser
+            raise ValueError(f"ground_truth is no JSON: {error}") from error
     if not isinstance(truth, Mapping):
         raise TypeError(f"expected an object as ground_truth, found {type(truth).__name__}")
     if truth.get("checker") is not None:

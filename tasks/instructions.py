@@ -287,7 +287,7 @@ class Instructions:
             many = sum(len(row.constraints) > self.slots for row in rows)
             raise CreditlibError(
                 f"{source}: {many} of {len(rows)} prompts have more constraints than "
-                f"task.slots={self.slots}; line {-number} has most. Set task.slots={most}, or shorten "
+                f"task.slots={self.slots}; number {-number} has most. Set task.slots={most}, or shorten "
                 "their lists"
             )
 

@@ -156,7 +156,8 @@ def test_a_hub_id_is_loaded_with_datasets(monkeypatch: pytest.MonkeyPatch) -> No
         ({"conversations": [_user("x")], "constraints": []}, "there are no constraints"),
         ({"conversations": [_user("x")], "constraints": [["a", "b"]]}, r"\[category, subtype, text\]"),
         ({"conversations": [_user("x")], "constraints": 3}, "expected a list as constraints, found int"),
-        ({**HIR, "ground_truth": "{"}, "Expecting property name"),
+        ({**HIR, "ground_truth": "{"}, "ground_truth is no JSON: Expecting property name"),
+        ({**HIR, "ground_truth": "[" * 100_000}, "ground_truth is no JSON: maximum recursion depth"),
         ({**HIR, "ground_truth": [1]}, "expected an object as ground_truth, found list"),
         ({**HIR, "ground_truth": {}}, "there is no 'instruction_id_list'"),
         ({**HIR, "criteria": ["a", 3], "ground_truth": {}}, "expected a list of texts as criteria"),
@@ -178,6 +179,12 @@ def test_rows_that_cannot_be_read_are_told_with_their_line(tmp_path: Path, row: 
     source = _file(tmp_path, IFEVAL, row)
     with pytest.raises(MissingDataError, match=rf"1 of 2 rows cannot be read \(line 2: .*{why}"):
         load_rows(source)
+
+
+def test_rows_of_a_list_have_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([IFEVAL, {}]))
+    with pytest.raises(MissingDataError, match=r"1 of 2 rows cannot be read \(row 2: expected "):
+        load_rows("a.json", str(tmp_path))
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

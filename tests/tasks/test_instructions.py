@@ -314,7 +314,7 @@ def test_more_constraints_than_slots(tmp_path: Path) -> None:
     forty = {"prompt": "x", "constraints": [COMMA] * 40}
     with pytest.raises(
         CreditlibError,
-        match=r"rows\.jsonl: 2 of 3 prompts have more constraints than task\.slots=2; line 3 has most\. "
+        match=r"rows\.jsonl: 2 of 3 prompts have more constraints than task\.slots=2; number 3 has most\. "
         r"Set task\.slots=40",
     ):
         _task(tmp_path, PROSE, OWN, forty, slots=2).prompts("train")
