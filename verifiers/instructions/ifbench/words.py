@@ -1,0 +1,341 @@
+"""What the words of an answer look like, and where they stand."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from verifiers.instructions import nltk_text
+from verifiers.instructions.answer import Answer, Piece
+from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, constraint, spans
+from verifiers.instructions.ifbench._official import bare, library, sentences
+from verifiers.instructions.ifbench._shared import (
+    EDGES,
+    key,
+    keyword_words,
+    letters,
+    ordinal,
+    plain,
+    white_space_words,
+)
+from verifiers.instructions.ifbench._syllables import syllables
+from verifiers.instructions.ifbench._verbs import begins_with_verb
+
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
+_VOWELS = frozenset("aeiou")
+
+
+@constraint(
+    "words:alphabet",
+    "Begin each word with the letter of the alphabet that follows the previous word's; after Z comes A.",
+)
+def alphabet(answer: Answer) -> Finding:
+    return _in_alphabetical_order(answer, [letters(word)[:1] for word in answer.words])
+
+
+@alphabet.official
+def _(answer: Answer) -> Finding:
+    words = bare(answer.text).split()
+    first = [words[0][0].lower()] if words else []
+    return _in_alphabetical_order(answer, first + [word.lower()[0] for word in words[1:]])
+
+
+@constraint(
+    "words:vowel", "Write one paragraph whose words have only three different vowels (of a, e, i, o, u)."
+)
+def vowel(answer: Answer) -> Finding:
+    found = _VOWELS & set("".join(map(letters, answer.words)))
+    return _few_vowels(answer, len(answer.paragraphs), found, bool(answer.words))
+
+
+@vowel.official
+def _(answer: Answer) -> Finding:
+    return _few_vowels(answer, answer.text.strip().count("\n") + 1, _VOWELS & set(answer.text.lower()), True)
+
+
+@constraint("words:consonants", "Each word must have two or more consonants in a row (y is one).")
+def consonants(answer: Answer) -> Finding:
+    return _each_word(
+        answer, answer.words, lambda word: _has_cluster(plain(word.text)), "a consonant cluster"
+    )
+
+
+@consonants.official
+def _(answer: Answer) -> Finding:
+    words = white_space_words(answer.text)
+    return _each_word(answer, words, lambda word: _has_cluster(word.text.lower()), "a consonant cluster")
+
+
+@constraint(
+    "words:palindrome", "Use at least ten different palindromes (words like level) of five letters or more."
+)
+def palindrome(answer: Answer) -> Finding:
+    """Of letters, not all of them the same: whether it is a word is not looked up."""
+    found = [
+        word
+        for word in answer.words
+        if _is_palindrome(inner := letters(word)) and inner.isalpha() and len(set(inner)) > 1
+    ]
+    return _ten(answer, len({letters(word) for word in found}), found)
+
+
+@palindrome.official
+def _(answer: Answer) -> Finding:
+    found = [word for word in white_space_words(answer.text) if _is_palindrome(bare(word.text).lower())]
+    return _ten(answer, len(found), found)
+
+
+@constraint("words:prime_lengths", "Use only words whose number of letters is prime.")
+def prime_lengths(answer: Answer) -> Finding:
+    """Digits count as letters; apostrophes, hyphens and accents do not count."""
+    return _each_word(answer, answer.words, lambda word: _is_prime(len(letters(word))), "a prime length")
+
+
+@prime_lengths.official
+def _(answer: Answer) -> Finding:
+    """Primes above 100 are not on its list."""
+    wrong = sum(len(word) > 100 or not _is_prime(len(word)) for word in bare(answer.text).split())
+    return Finding(not wrong, f"{wrong} words without a prime length", answer.whole)
+
+
+@constraint("words:start_verb", "Begin with a verb.")
+def start_verb(answer: Answer) -> Finding:
+    """By lists of common verbs, see `_verbs`: a rare verb is not known to be one."""
+    first = [key(word) for word in answer.words[:2]]
+    passed = begins_with_verb(first)
+    reason = f"{first[0]} is {'a' if passed else 'no known'} verb here" if first else "no words"
+    return Finding(passed, reason, spans(answer.words[:1], "word") or answer.whole)
+
+
+@start_verb.official
+def _(answer: Answer) -> Finding:
+    tokens = nltk_text.words(answer.text)
+    try:
+        tagged = library("nltk").pos_tag(tokens)
+    except LookupError:
+        raise UnverifiableError(
+            "the public checker needs the data of NLTK's part-of-speech tagger, which is not on PyPI: "
+            "python -m nltk.downloader averaged_perceptron_tagger_eng"
+        ) from None
+    reason = f"{tagged[0][0]} is tagged {tagged[0][1]}" if tagged else "no words"
+    passed = bool(tagged) and "VB" in tagged[0][1]
+    return Finding(passed, reason, spans(answer.words[:1], "word") or answer.whole)
+
+
+@constraint("words:repeats", "Use no word more than {small_n} times.")
+def repeats(answer: Answer, small_n: Positive) -> Finding:
+    return _no_word_too_often(answer, [key(word) for word in answer.words], small_n, bool(answer.words))
+
+
+@repeats.official
+def _(answer: Answer, small_n: Positive) -> Finding:
+    return _no_word_too_often(answer, bare(answer.text.lower()).split(), small_n, True)
+
+
+@constraint(
+    "words:odd_even_syllables", "Alternate between words with an odd and an even number of syllables."
+)
+def odd_even_syllables(answer: Answer) -> Finding:
+    """By spelling, see `_syllables`. Numbers in digits are left out; one word alone does not alternate."""
+    counts = [syllables(plain(key(word))) for word in answer.words if not letters(word).isdigit()]
+    return _alternating(answer, counts, len(counts) > 1)
+
+
+@odd_even_syllables.official
+def _(answer: Answer) -> Finding:
+    count: Callable[[str], int] = library("syllapy").count
+    return _alternating(answer, [count(word) for word in bare(answer.text).lower().split()], True)
+
+
+@constraint("words:last_first", "Begin each sentence with the last word of the one before.")
+def last_first(answer: Answer) -> Finding:
+    edges = [(words[0], words[-1]) for words in _words_of(answer, answer.sentences)]
+    pairs = [(last, first) for (_, last), (first, _) in pairwise(edges)]
+    return _same_words(answer, pairs, bool(edges), "sentences do not begin as the one before ends")
+
+
+@last_first.official
+def _(answer: Answer) -> Finding:
+    """It fails with an exception where a sentence is only punctuation; here that is not kept."""
+    found = sentences(answer.text)
+    wrong = 0
+    for one, following in pairwise(found):
+        last, first = one.rstrip(EDGES).split()[-1:], following.lstrip(EDGES).split()[:1]
+        wrong += not last or not first or last[0].lower() != first[0].lower()
+    return Finding(not wrong, f"{wrong} sentences do not begin as the one before ends", answer.whole)
+
+
+@constraint(
+    "words:paragraph_last_first",
+    "End each paragraph with the word that it began with, and put each on a line of its own.",
+)
+def paragraph_last_first(answer: Answer) -> Finding:
+    """Each line with a word in it is a paragraph."""
+    pairs = [(words[0], words[-1]) for words in _words_of(answer, answer.lines)]
+    return _same_words(answer, pairs, bool(pairs), "paragraphs do not end as they began")
+
+
+@paragraph_last_first.official
+def _(answer: Answer) -> Finding:
+    wrong = 0
+    for line in answer.text.split("\n"):
+        if line.strip():
+            words = line.strip().lower().strip(EDGES).split()
+            wrong += not words or words[0] != words[-1]
+    return Finding(not wrong, f"{wrong} paragraphs do not end as they began", answer.whole)
+
+
+@constraint("words:no_consecutive", "No word may begin with the same letter as the word before it.")
+def no_consecutive(answer: Answer) -> Finding:
+    """A word and one on the next line do not follow each other: headings and list items stand alone."""
+    initials = [[letters(word)[:1] for word in words] for words in _words_of(answer, answer.lines)]
+    wrong = sum(one == other for line in initials for one, other in pairwise(line))
+    return _no_alliteration(answer, wrong, bool(initials))
+
+
+@no_consecutive.official
+def _(answer: Answer) -> Finding:
+    words = bare(answer.text.lower()).split()
+    return _no_alliteration(answer, sum(one[0] == second[0] for one, second in pairwise(words)), True)
+
+
+@constraint(
+    "words:keywords_specific_position",
+    lambda keyword, n, m: f"The {ordinal(m)} word of the {ordinal(n)} sentence must be {keyword}.",
+)
+def keywords_specific_position(answer: Answer, keyword: Text, n: Positive, m: Positive) -> Finding:
+    """Case does not matter. A keyword of several words begins at the `m`-th."""
+    wanted = keyword_words(keyword)
+    if n > len(answer.sentences):
+        return Finding(False, f"{len(answer.sentences)} sentences, no {ordinal(n)}", answer.whole)
+    sentence = answer.sentences[n - 1]
+    words = next(_words_of(answer, [sentence]), [])
+    placed = words[m - 1 : m - 1 + len(wanted)]
+    shown = " ".join(word.text for word in placed) or "missing"
+    return Finding(
+        [key(word) for word in placed] == wanted,
+        f"the {ordinal(m)} word of the {ordinal(n)} sentence is {shown}",
+        spans(placed, "word") or (sentence.span("sentence"),),
+    )
+
+
+@keywords_specific_position.official
+def _(answer: Answer, keyword: Text, n: Positive, m: Positive) -> Finding:
+    keyword_words(keyword)
+    tokens = [nltk_text.words(sentence) for sentence in sentences(answer.text)[n - 1 : n]]
+    found = tokens[0][m - 1 : m] if tokens else []
+    shown = found[0] if found else "missing"
+    return Finding(
+        found == [keyword.strip()],
+        f"the {ordinal(m)} word of the {ordinal(n)} sentence is {shown}",
+        answer.whole,
+    )
+
+
+@constraint("words:words_position", "The second word and the second to last one must both be {keyword}.")
+def words_position(answer: Answer, keyword: Text) -> Finding:
+    """Case does not matter. A keyword of several words begins at the second, ends at the second to last."""
+    wanted = keyword_words(keyword)
+    second = answer.words[1 : 1 + len(wanted)]
+    second_to_last = answer.words[max(len(answer.words) - 1 - len(wanted), 0) : -1]
+    passed = [key(word) for word in second] == [key(word) for word in second_to_last] == wanted
+    marked = dict.fromkeys(spans((*second, *second_to_last), "word"))
+    return Finding(passed, _edges_read(second, second_to_last), tuple(marked) or answer.whole)
+
+
+@words_position.official
+def _(answer: Answer, keyword: Text) -> Finding:
+    keyword_words(keyword)
+    tokens = nltk_text.words(answer.text)
+    passed = len(tokens) > 1 and tokens[1] == tokens[-2] == keyword.strip()
+    return Finding(passed, f"they are {', '.join(tokens[1:2] + tokens[-2:-1]) or 'missing'}", answer.whole)
+
+
+# --------------------------------------------------------------------------- what they share
+
+
+def _words_of(answer: Answer, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """The words in each of these stretches, where there are any."""
+    starts = [word.start for word in answer.words]
+    for piece in pieces:
+        words = answer.words[bisect_left(starts, piece.start) : bisect_left(starts, piece.end)]
+        if words:
+            yield list(words)
+
+
+def _edges_read(second: Sequence[Piece], second_to_last: Sequence[Piece]) -> str:
+    if not second or not second_to_last:
+        return "too few words"
+    read = (" ".join(word.text for word in each) for each in (second, second_to_last))
+    return f"they are {', '.join(read)}"
+
+
+def _in_alphabetical_order(answer: Answer, initials: Sequence[str]) -> Finding:
+    if not initials:
+        return Finding(False, "no words", answer.whole)
+    start = string.ascii_lowercase.find(initials[0])
+    alphabet = string.ascii_lowercase[start:] + string.ascii_lowercase[:start]
+    wanted = (alphabet[i % 26] for i in range(len(initials)))
+    wrong = [i for i, (found, letter) in enumerate(zip(initials, wanted, strict=True)) if found != letter]
+    reason = f"word {wrong[0] + 1} is the first that is out of order" if wrong else "all in order"
+    return Finding(not wrong, reason, answer.whole)
+
+
+def _few_vowels(answer: Answer, paragraphs: int, found: frozenset[str], enough: bool) -> Finding:
+    reason = f"{paragraphs} paragraphs, {len(found)} different vowels"
+    return Finding(enough and paragraphs == 1 and len(found) <= 3, reason, answer.whole)
+
+
+def _each_word(answer: Answer, words: Sequence[Piece], has: Callable[[Piece], bool], what: str) -> Finding:
+    if not words:
+        return Finding(False, "no words", answer.whole)
+    wrong = [word.text for word in words if not has(word)]
+    first = f", the first is {wrong[0]:.40}" if wrong else ""
+    return Finding(not wrong, f"{len(wrong)} of {len(words)} words without {what}{first}", answer.whole)
+
+
+def _has_cluster(word: str) -> bool:
+    return _CLUSTER.search(word) is not None
+
+
+@lru_cache(maxsize=1024)
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, math.isqrt(number) + 1))
+
+
+def _is_palindrome(word: str) -> bool:
+    return len(word) >= 5 and word == word[::-1]
+
+
+def _ten(answer: Answer, count: int, found: Sequence[Piece]) -> Finding:
+    return Finding(
+        count >= 10, f"{count} palindromes, at least 10 wanted", spans(found, "palindrome") or answer.whole
+    )
+
+
+def _no_word_too_often(answer: Answer, words: Sequence[str], most: int, enough: bool) -> Finding:
+    word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
+    reason = f"{word:.40} {count} times, at most {most} allowed" if words else "no words"
+    return Finding(enough and count <= most, reason, answer.whole)
+
+
+def _alternating(answer: Answer, counts: Sequence[int], enough: bool) -> Finding:
+    wrong = sum(one % 2 == other % 2 for one, other in pairwise(counts))
+    reason = f"{wrong} of {len(counts)} words do not alternate with the one before"
+    return Finding(enough and not wrong, reason, answer.whole)
+
+
+def _same_words(answer: Answer, pairs: Sequence[tuple[Piece, Piece]], enough: bool, what: str) -> Finding:
+    wrong = sum(key(one) != key(other) for one, other in pairs)
+    marked = dict.fromkeys(span for pair in pairs for span in spans(pair, "word"))
+    return Finding(enough and not wrong, f"{wrong} {what}", tuple(marked) or answer.whole)
+
+
+def _no_alliteration(answer: Answer, wrong: int, enough: bool) -> Finding:
+    return Finding(enough and not wrong, f"{wrong} words begin like the one before", answer.whole)
