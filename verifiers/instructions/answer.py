@@ -46,6 +46,7 @@ _BEFORE_SMALL = frozenset(
     "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
 )  # "etc. and", "etc. We"
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘*_]*\Z")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _MARKUP = re.compile(r"[\s#>*_+~`|-]*(?:\d+[.)]\s+)?")
 
 
@@ -150,9 +151,14 @@ class Answer:
 
     def _ends_here(self, start: int, match: re.Match[str]) -> bool:
         """Whether a full stop ends its sentence."""
-        if match[0].startswith("..") or match.end() == len(self.text):
+        at = match.start()
+        if (
+            match[0].startswith("..")
+            or match.end() == len(self.text)
+            or not self.text[max(at - 1, 0)].isalnum()
+        ):
             return True
-        window = self.text[max(start, match.start() - 12) : match.start()]
+        window = self.text[max(start, at - 12) : at]
         before = _LAST_WORD.search(window)[0]  # type: ignore[index]
         word, after = before.lower(), self.text[match.end() : match.end() + 2].lstrip()[:1]
         if word in _TITLES or (len(before) == 1 and before != "I" and before.isalpha() and before.isupper()):
@@ -160,13 +166,14 @@ class Answer:
         if (word in _BEFORE_NUMBERS and after.isdigit()) or (word in _BEFORE_SMALL and after.islower()):
             return False
         # "1." at the beginning of a line numbers it.
-        return not (before.isdigit() and not self.text[start : match.start() - len(before)].strip(" \t#>*_-"))
+        return not (before.isdigit() and not self.text[start : at - len(before)].strip(" \t#>*_-"))
 
     def _add_sentence(self, found: list[Piece], start: int, end: int) -> None:
-        start += _MARKUP.match(self.text, start, end).end() - start  # type: ignore[union-attr]
-        piece = _stripped(self.text, start, end)
-        if piece is not None and any(letter.isalnum() for letter in piece.text):
-            found.append(piece)
+        if _LETTER_OR_DIGIT.search(self.text, start, end) is None:
+            return
+        start = _MARKUP.match(self.text, start, end).end()  # type: ignore[union-attr]
+        if _LETTER_OR_DIGIT.search(self.text, start, end) is not None:  # the number of a list is none
+            found.append(_present(self.text, start, end))
 
 
 @lru_cache(maxsize=1024)
