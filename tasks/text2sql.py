@@ -31,11 +31,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from string import Formatter
 from typing import Any, Literal, get_args
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
 from tasks.data.text2sql.generate import stream
+from tasks.replays import check_replay, placed, worded
+from tasks.settings import expect_at_least, expect_one_of
 from tasks.sql_data import Layout, Row, find_databases, read_rows, read_schemas, spread
 from tasks.sql_schema import Schema, serialise, with_examples
 from verifiers.sql import Job, Limits, SqlVerifier
@@ -84,45 +85,20 @@ class Text2SQL:
     replay: Mapping[str, str | None] = field(default_factory=lambda: dict(REPLAY))
 
     def __post_init__(self) -> None:
-        for setting, value, allowed in (
-            ("layout", self.layout, get_args(Layout)),
-            ("mode", self.mode, get_args(Mode)),
-            ("style", self.style, get_args(Style)),
-        ):
-            if value not in allowed:
-                raise CreditlibError(
-                    f"expected task.{setting} to be one of {', '.join(allowed)}; found {value!r}"
-                )
+        expect_one_of("layout", self.layout, get_args(Layout))
+        expect_one_of("mode", self.mode, get_args(Mode))
+        expect_one_of("style", self.style, get_args(Style))
         if len(self.tags) != 2 or not all(self.tags) or self.tags[0] == self.tags[1]:
             raise CreditlibError(f"expected task.tags to be two different texts, found {list(self.tags)!r}")
-        for bounded, number, least in (
-            ("limit", self.limit, 1),
-            ("example_values", self.example_values, 0),
-            ("schema_max_chars", self.schema_max_chars, 1),
-            ("workers", self.workers, 1),
-            ("steps", self.steps, 1),
-        ):
-            if number is not None and number < least:
-                raise CreditlibError(f"expected task.{bounded} to be at least {least}, found {number}")
+        expect_at_least("limit", self.limit, 1)
+        expect_at_least("example_values", self.example_values, 0)
+        expect_at_least("schema_max_chars", self.schema_max_chars, 1)
+        expect_at_least("workers", self.workers, 1)
+        expect_at_least("steps", self.steps, 1)
         for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
             if seconds <= 0:
                 raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
-        if unknown := set(self.replay) - set(REWARDS):
-            raise CreditlibError(f"task.replay.{min(unknown)}: no such reward, only {', '.join(REWARDS)}")
-        for reward, wording in self._wordings.items():
-            known = ", ".join(f"{{{fact}}}" for fact in FACTS)
-            try:
-                facts = _mentioned(wording)
-                wording.format(**dict.fromkeys([*facts, *FACTS], ""))
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
-                raise CreditlibError(
-                    f"task.replay.{reward}: {error} in {wording!r}; facts stand in braces ({known}), and a "
-                    "brace itself is written twice"
-                ) from None
-            if unknown := set(facts) - set(FACTS):
-                raise CreditlibError(
-                    f"task.replay.{reward}: {{{min(unknown)}}} is no fact; there are {known}"
-                )
+        check_replay(self.replay, REWARDS, FACTS)
         if "train" in self.evaluation:
             raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
         if not self._folder.is_dir():
@@ -195,30 +171,13 @@ class Text2SQL:
         """What each reward's verifier went by in judging a response, in the words of `replay`."""
         executable = checks.get("executable")
         facts = self._facts(prompt.reference, message=(executable and executable.info) or "")
-        # Without its fact a sentence says nothing.
-        return {
-            reward: wording.format(**facts)
-            for reward, wording in self._wordings.items()
-            if all(facts[fact] for fact in _mentioned(wording))
-        }
+        return worded(self.replay, facts)
 
     def render(self, prompt: Prompt, information: Mapping[str, str]) -> Prompt:
         """`prompt` with the given rewards' information, as `information` words it, and no others'."""
-        if unknown := set(information) - set(self._wordings):
-            raise CreditlibError(
-                f"no reward {sorted(unknown)} in task.replay, which words {', '.join(self._wordings)}"
-            )
         facts = self._facts(prompt.reference)
-        restated = {fact for wording in self._wordings.values() for fact in _mentioned(wording)}
-        # What each place of the prompt says: a fact's own place what restates it, the end what restates none.
-        places: dict[str, list[str]] = {
-            fact: [] if fact in restated else [sentence.format(**facts)]
-            for fact, sentence in IN_PROMPT.items()
-        }
-        end: list[str] = []
-        for reward, text in information.items():
-            stated = [fact for fact in _mentioned(self._wordings[reward]) if fact in places]
-            (places[stated[0]] if stated else end).append(text)
+        stated = {fact: sentence.format(**facts) for fact, sentence in IN_PROMPT.items()}
+        places, end = placed(self.replay, information, stated)
         return self._compose(prompt.id, prompt.reference, [*chain(*places.values())], end)
 
     def _facts(self, reference: Mapping[str, Any], message: str = "") -> dict[str, str]:
@@ -229,11 +188,6 @@ class Text2SQL:
             "query": reference["gold"],
             "message": message,
         }
-
-    @property
-    def _wordings(self) -> dict[str, str]:
-        """`replay` without the rewards that are not to be replayed."""
-        return {reward: wording for reward, wording in self.replay.items() if wording is not None}
 
     def _compose(
         self, id: str, reference: Mapping[str, Any], before: Sequence[str], after: Sequence[str]
@@ -325,8 +279,3 @@ class Text2SQL:
 
     def _tagged(self, sql: str) -> str:
         return f"{self.tags[0]}{sql}{self.tags[1]}"
-
-
-def _mentioned(wording: str) -> list[str]:
-    """The names in braces."""
-    return [name for _, name, _, _ in Formatter().parse(wording) if name is not None]
