@@ -1,0 +1,348 @@
+"""Reads tool-calling data in three layouts, and shows tools to a policy.
+
+``plain``, ours: rows of ``tools`` (names in a file of tools), ``question`` and ``calls``; ``rlla``, the rows
+of ToolRL (prompt and ground truth, or instruction, input and output); ``bfcl``, the single-turn rows of the
+Berkeley function calling leaderboard with a folder of possible answers. What is wrong with a file is said
+with the file's name and the line or row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from creditlib.types import Message, MissingDataError
+from verifiers.toolcall import calls_in
+from verifiers.toolcall.schema import read_reference
+
+Layout = Literal["plain", "rlla", "bfcl"]
+Function = Mapping[str, Any]  # name, description, parameters as JSON Schema
+Call = Mapping[str, Any]  # name, parameters
+
+_SHORT = {"string": "", "integer": "int", "number": "float", "boolean": "bool"}
+_TYPES = frozenset(  # of JSON Schema, and of BFCL's functions in Python
+    "string integer number boolean array object null float dict tuple any".split()
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One conversation with what an answer to it is judged by.
+
+    Attributes:
+        messages: what was said, tools left out but in RLLA's rows.
+        functions: the tools on offer; none in RLLA's rows, whose system message lists them.
+        calls: the reference calls, one JSON a line; "" where none is wanted, None where that is unknown.
+        gold: RLLA's ground truth.
+        answers: BFCL's possible answers.
+        kind: what sort of request it is, where the data says so.
+    """
+
+    messages: tuple[Message, ...]
+    functions: tuple[Function, ...] = ()
+    calls: str | None = None
+    gold: str | None = None
+    answers: tuple[Mapping[str, Any], ...] = ()
+    kind: str = ""
+
+
+# ------------------------------------------------------------------ layouts
+
+
+def read_plain(path: Path, tools: Path) -> list[Row]:
+    """Rows in our own layout, about the functions in the file `tools`.
+
+    Raises:
+        MissingDataError: a file is missing or malformed, or a row names a tool that is not in `tools`.
+    """
+    functions = {item.text("name"): _function(item, item.row) for item in read_items(tools)}
+    rows = []
+    for item in read_items(path):
+        names = item.list("tools")
+        if unknown := [name for name in names if name not in functions]:
+            raise item.error(f"expected names of tools in {tools.name} under 'tools', found {unknown[0]!r}")
+        question = {"role": "user", "content": item.text("question")}
+        calls = as_lines([_call(item, call) for call in item.list("calls")])
+        kind = item.text("kind", needed=False)
+        rows.append(Row((question,), tuple(functions[name] for name in names), calls, kind=kind))
+    return rows
+
+
+def read_rlla(path: Path) -> list[Row]:
+    """Rows of RLLA: those to learn by reinforcement from (``prompt``, ``reward_model``) and those to imitate
+    (``instruction``, ``input``, ``output``).
+
+    Raises:
+        MissingDataError: the file is missing or malformed, or a row is of neither form.
+    """
+    rows = []
+    for item in read_items(path):
+        if "prompt" in item.row:
+            messages = _messages(item, item.row["prompt"])
+            reward = item.row.get("reward_model")
+            if not isinstance(reward, Mapping):
+                raise item.error(f"expected an object under 'reward_model', found {_shown(reward)}")
+            gold = Item(item.place, reward).text("ground_truth")
+        elif "instruction" in item.row:
+            messages = (
+                {"role": "system", "content": item.text("instruction")},
+                {"role": "user", "content": item.text("input")},
+            )
+            gold = item.text("output")
+        else:
+            raise item.error(
+                "expected prompt and reward_model, or instruction, input and output; found "
+                f"{', '.join(map(str, item.row)) or 'nothing'}"
+            )
+        rows.append(Row(messages, calls=_calls_of(gold), gold=gold))
+    return rows
+
+
+def read_bfcl(path: Path, answers: Path) -> list[Row]:
+    """Single-turn rows of BFCL; possible answers lie in the folder `answers` under the same file name.
+
+    Where the file's name says ``irrelevance`` no call is wanted. Its ``relevance`` rows want some call and no
+    data says which, so they are refused.
+
+    Raises:
+        MissingDataError: a file is missing or malformed, a row has several turns or no possible answer.
+    """
+    irrelevant = "irrelevance" in path.name
+    if "relevance" in path.name and not irrelevant:
+        raise MissingDataError(
+            f"{path}: BFCL's relevance rows have no possible answers, so no answer to them can be judged. "
+            "Leave the file out of task.train and task.evaluation"
+        )
+    possible = (
+        {} if irrelevant else {own.text("id"): _answers(own) for own in read_items(answers / path.name)}
+    )
+    rows = []
+    for item in read_items(path):
+        turns = item.list("question")
+        if len(turns) != 1:
+            raise item.error(
+                f"expected one turn under 'question', found {len(turns)}; rows of several turns are not read"
+            )
+        functions = tuple(_function(item, own) for own in item.list("function"))
+        id = item.text("id")
+        if not irrelevant and id not in possible:
+            raise item.error(f"no possible answer for {id} in {answers / path.name}")
+        found = possible.get(id, ())
+        calls = read_reference(functions, found).info if found else ""
+        kind = id.partition("-")[0].rpartition("_")[0]
+        rows.append(Row(_messages(item, turns[0]), functions, calls, answers=found, kind=kind))
+    return rows
+
+
+def _answers(item: Item) -> tuple[Mapping[str, Any], ...]:
+    found = item.list("ground_truth")
+    for answer in found:
+        if not isinstance(answer, Mapping) or not all(
+            isinstance(parameters, Mapping) and all(isinstance(own, list) for own in parameters.values())
+            for parameters in answer.values()
+        ):
+            raise item.error(
+                f"expected {{function: {{parameter: [values]}}}} under 'ground_truth', found {_shown(answer)}"
+            )
+    return tuple(found)
+
+
+def _call(item: Item, call: Any) -> Call:
+    if (
+        not isinstance(call, Mapping)
+        or not isinstance(call.get("name"), str)
+        or not isinstance(call.get("parameters"), Mapping)
+    ):
+        raise item.error(f"expected calls of a name and parameters under 'calls', found {_shown(call)}")
+    return call
+
+
+def _messages(item: Item, said: Any) -> tuple[Message, ...]:
+    if not isinstance(said, list) or not said:
+        raise item.error(f"expected a list of messages, found {_shown(said)}")
+    for message in said:
+        if not isinstance(message, Mapping) or not all(
+            isinstance(message.get(key), str) for key in ("role", "content")
+        ):
+            raise item.error(f"expected messages of a role and a content, found {_shown(message)}")
+    return tuple({"role": message["role"], "content": message["content"]} for message in said)
+
+
+def _function(item: Item, found: Any) -> Function:
+    """A tool's description; one without parameters takes none."""
+    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+        raise item.error(f"expected a tool with a name, found {_shown(found)}")
+    parameters = found.get("parameters")
+    if parameters is None:
+        return {**found, "parameters": {"type": "object", "properties": {}}}
+    properties = parameters.get("properties", {}) if isinstance(parameters, Mapping) else None
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(own, Mapping) for own in properties.values()
+    ):
+        raise item.error(
+            f"expected the schema of an object under 'parameters' of tool {found['name']}, found "
+            f"{_shown(parameters)}"
+        )
+    return found
+
+
+def _calls_of(gold: str) -> str | None:
+    """The calls of RLLA's ground truth, which says nothing of calls where it has none."""
+    return as_lines([{"name": own.name, "parameters": own.arguments} for own in calls_in(gold)]) or None
+
+
+def as_lines(calls: Sequence[Call]) -> str:
+    """Calls as a response writes them, one JSON a line."""
+    return "\n".join(
+        json.dumps({"name": call["name"], "parameters": call["parameters"]}, ensure_ascii=False)
+        for call in calls
+    )
+
+
+# ------------------------------------------------------------------ how prompts show tools
+
+
+def signature(function: Function) -> str:
+    """A tool in one line: ``get_weather(city, days int=3, unit? celsius|kelvin): the weather of a city``.
+
+    A parameter without a type is a text; a question mark says that it may be left out, and so does a default.
+    """
+    fields = _fields(function["parameters"])
+    described = function.get("description")
+    return f"{function['name']}({fields})" + (f": {described}" if described else "")
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    """The properties of an object."""
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    return ", ".join(_field(name, own, name in needed) for name, own in schema.get("properties", {}).items())
+
+
+def _field(name: str, schema: Mapping[str, Any], required: bool) -> str:
+    default = schema.get("default")
+    if default is None:
+        return f"{name}{'' if required else '?'} {_type(schema)}".rstrip()
+    shown = default if isinstance(default, str) else json.dumps(default, ensure_ascii=False)
+    return f"{name} {_type(schema)}".rstrip() + f"={shown}"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """A schema's type in short; one that JSON Schema does not know as it is written."""
+    if isinstance(listed := schema.get("enum"), list) and listed:
+        return "|".join(map(str, listed))
+    kind = schema.get("type", "any")
+    if kind == "array":
+        items = schema.get("items")
+        return f"[{_type(items) or 'string'}]" if isinstance(items, Mapping) else "[]"
+    if isinstance(schema.get("properties"), Mapping):
+        return f"{{{_fields(schema)}}}"
+    return _SHORT.get(kind, kind) if isinstance(kind, str) else json.dumps(kind)
+
+
+def description(functions: Sequence[Function]) -> str:
+    """Tools as RLLA's prompts list them."""
+    return "\n".join(
+        f"{number}. Name: {own['name']}\nDescription: {own.get('description', '')}\n"
+        f"Parameters: {json.dumps(own['parameters'], ensure_ascii=False)}"
+        for number, own in enumerate(functions, start=1)
+    )
+
+
+def unknown_types(functions: Sequence[Function]) -> list[str]:
+    """Types that are neither JSON Schema's nor BFCL's, at any depth of the tools' parameters."""
+    found: list[str] = []
+    waiting: list[Any] = [own["parameters"] for own in functions]
+    while waiting:
+        schema = waiting.pop()
+        if not isinstance(schema, Mapping):
+            continue
+        kinds = schema.get("type", "any")
+        found += map(str, kinds if isinstance(kinds, list) else [kinds])
+        waiting.append(schema.get("items"))
+        properties = schema.get("properties")
+        waiting += properties.values() if isinstance(properties, Mapping) else ()
+    return sorted({*found} - _TYPES)
+
+
+# ------------------------------------------------------------------ files
+
+
+class Item(NamedTuple):
+    """One row of a file, and where it stands."""
+
+    place: str  # "train.jsonl, line 7"
+    row: Mapping[str, Any]
+
+    def error(self, problem: str) -> MissingDataError:
+        return MissingDataError(
+            f"{self.place}: {problem}. Mend or remove it, or change task.layout if the file is of another"
+        )
+
+    def text(self, key: str, *, needed: bool = True) -> str:
+        """The text under `key`."""
+        value = self.row.get(key, None if needed else "")
+        if not isinstance(value, str) or (needed and not value.strip()):
+            raise self.error(f"expected a text under {key!r}, found {_shown(value)}")
+        return value
+
+    def list(self, key: str) -> list[Any]:
+        """The list under `key`."""
+        value = self.row.get(key)
+        if not isinstance(value, list):
+            raise self.error(f"expected a list under {key!r}, found {_shown(value)}")
+        return value
+
+
+def read_items(path: Path) -> list[Item]:
+    """The rows of a parquet file, of a JSON list, or of a file with a JSON object a line.
+
+    Raises:
+        MissingDataError: it is missing, unreadable or empty, or something in it is no JSON object.
+    """
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            values = [(f"row {number}", row) for number, row in enumerate(pq.read_table(path).to_pylist())]
+        else:
+            values = list(_parsed(path, path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise MissingDataError(
+            f"can't read {path}: {error.strerror or error}. Set task.data to the folder that holds it, or "
+            "change its name in the settings of task"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise MissingDataError(f"{path} is no text in UTF-8: {error}") from error
+    except ValueError as error:  # pyarrow's
+        raise MissingDataError(f"{path} is no parquet file: {error}") from error
+    if not values:
+        raise MissingDataError(f"{path} has no rows")
+    for place, value in values:
+        if not isinstance(value, Mapping):
+            raise MissingDataError(f"{path}, {place}: expected a JSON object, found {_shown(value)}")
+    return [Item(f"{path}, {place}", value) for place, value in values]
+
+
+def _parsed(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    if text.lstrip().startswith("["):
+        rows = _json(text, str(path))
+        yield from ((f"row {number}", row) for number, row in enumerate(rows))
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield f"line {number}", _json(line, f"{path}, line {number}")
+
+
+def _json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # no JSON; JSON nested without end
+        raise MissingDataError(f"{place} is no valid JSON: {error}") from error
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else f"{value!r:.80}"
