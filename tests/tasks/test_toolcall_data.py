@@ -1,0 +1,335 @@
+"""Tool-calling data as people publish it: three layouts, what is wrong with a row, how tools are shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from creditlib.types import MissingDataError
+from tasks.toolcall_data import (
+    as_lines,
+    description,
+    read_bfcl,
+    read_items,
+    read_plain,
+    read_rlla,
+    signature,
+    unknown_types,
+)
+
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer", "default": 3},
+            "unit": {"type": "string", "enum": ["c", "f"]},
+        },
+        "required": ["city"],
+    },
+}
+CALL = {"name": "get_weather", "parameters": {"city": "oslo"}}
+LINE = '{"name": "get_weather", "parameters": {"city": "oslo"}}'
+GOLD = f"<think> so </think>\n<tool_call>\n{LINE}\n</tool_call>"
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows))
+    return path
+
+
+# ------------------------------------------------------------------ plain
+
+
+def plain(folder: Path, *rows: Any, tools: Any = (WEATHER,)) -> list[Any]:
+    return read_plain(lines(folder / "train.jsonl", *rows), lines(folder / "tools.jsonl", *tools))
+
+
+def test_a_plain_row(tmp_path: Path) -> None:
+    (row,) = plain(
+        tmp_path, {"tools": ["get_weather"], "question": "rain?", "calls": [CALL, CALL], "kind": "parallel"}
+    )
+    assert row.messages == ({"role": "user", "content": "rain?"},)
+    assert row.functions == (WEATHER,) and row.kind == "parallel"
+    assert row.calls == f"{LINE}\n{LINE}" and row.gold is None and row.answers == ()
+    (nothing,) = plain(tmp_path, {"tools": [], "question": "rain?", "calls": []})
+    assert nothing.calls == "" and nothing.functions == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"question": "?", "calls": []}, r"line 2: expected a list under 'tools', found nothing"),
+        (
+            {"tools": ["a"], "question": "?", "calls": []},
+            r"names of tools in tools.jsonl under 'tools', found 'a'",
+        ),
+        ({"tools": [], "question": " ", "calls": []}, r"line 2: expected a text under 'question', found ' '"),
+        ({"tools": [], "question": "?"}, r"expected a list under 'calls', found nothing"),
+        ({"tools": [], "question": "?", "calls": [{"name": "a"}]}, r"calls of a name and parameters"),
+        ({"tools": [], "question": "?", "calls": ["a()"]}, r"calls of a name and parameters under 'calls'"),
+        ("[1]", r"train.jsonl, line 2: expected a JSON object, found \[1\]"),
+        ('{"tools": [', r"train.jsonl, line 2 is no valid JSON: Expecting value"),
+        ("[" * 100_000, r"line 2 is no valid JSON"),
+    ],
+)
+def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> None:
+    good = {"tools": ["get_weather"], "question": "rain?", "calls": [CALL]}
+    with pytest.raises(MissingDataError, match=problem):
+        plain(tmp_path, good, row)
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ({"parameters": {}}, r"tools.jsonl, line 1: expected a text under 'name'"),
+        (
+            {"name": "a", "parameters": []},
+            r"the schema of an object under 'parameters' of tool a, found \[\]",
+        ),
+        ({"name": "a", "parameters": {"properties": {"x": "int"}}}, r"the schema of an object .* of tool a"),
+        ({"name": "a", "parameters": {"properties": [1]}}, r"the schema of an object .* of tool a"),
+    ],
+)
+def test_a_tool_that_is_wrong(tmp_path: Path, tool: Any, problem: str) -> None:
+    with pytest.raises(MissingDataError, match=problem):
+        plain(tmp_path, {"tools": [], "question": "?", "calls": []}, tools=[tool])
+
+
+# ------------------------------------------------------------------ RLLA
+
+REINFORCE = {
+    "prompt": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
+    "reward_model": {"ground_truth": GOLD, "style": "rule"},
+}
+IMITATE = {"instruction": "s", "input": "u", "output": GOLD}
+
+
+def test_rows_of_rlla_in_each_form_and_file(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([REINFORCE]), tmp_path / "a.parquet")
+    (tmp_path / "c.json").write_text(json.dumps([IMITATE], indent=1))
+    files = [tmp_path / "a.parquet", lines(tmp_path / "b.jsonl", REINFORCE), tmp_path / "c.json"]
+    for file in files:
+        (row,) = read_rlla(file)
+        assert [message["content"] for message in row.messages] == ["s", "u"]
+        assert [message["role"] for message in row.messages] == ["system", "user"]
+        assert row.gold == GOLD and row.calls == LINE and row.functions == ()
+
+
+def test_a_ground_truth_without_calls_says_nothing_of_calls(tmp_path: Path) -> None:
+    (row,) = read_rlla(lines(tmp_path / "a.jsonl", {**IMITATE, "output": "<response> hi </response>"}))
+    assert row.calls is None
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (
+            {"question": "?"},
+            r"expected prompt and reward_model, or instruction, input and output; found question",
+        ),
+        ({}, "found nothing"),
+        ({**REINFORCE, "prompt": "u"}, r"expected a list of messages, found 'u'"),
+        ({**REINFORCE, "prompt": []}, r"expected a list of messages, found \[\]"),
+        ({**REINFORCE, "prompt": [{"role": "user"}]}, r"messages of a role and a content, found \{'role'"),
+        ({"prompt": REINFORCE["prompt"]}, r"expected an object under 'reward_model', found nothing"),
+        ({**REINFORCE, "reward_model": {}}, r"expected a text under 'ground_truth', found nothing"),
+        ({"instruction": "s", "input": "u"}, r"expected a text under 'output', found nothing"),
+        ({"instruction": "s", "output": GOLD}, r"expected a text under 'input', found nothing"),
+    ],
+)
+def test_a_row_of_rlla_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> None:
+    with pytest.raises(MissingDataError, match=rf"a.jsonl, line 1: .*{problem}"):
+        read_rlla(lines(tmp_path / "a.jsonl", row))
+
+
+# ------------------------------------------------------------------ BFCL
+
+QUESTION = {"id": "multiple_3-1-2", "question": [[{"role": "user", "content": "u"}]], "function": [WEATHER]}
+ANSWER = {
+    "id": "multiple_3-1-2",
+    "ground_truth": [{"get_weather": {"city": ["oslo", "Oslo"], "days": [3, ""], "unit": ["", "c"]}}],
+}
+
+
+def bfcl(folder: Path, *rows: Any, answers: Any = (ANSWER,), name: str = "BFCL_multiple.json") -> list[Any]:
+    possible = folder / "possible_answer"
+    possible.mkdir(exist_ok=True)
+    if answers:
+        lines(possible / name, *answers)
+    return read_bfcl(lines(folder / name, *rows), possible)
+
+
+def test_a_row_of_bfcl(tmp_path: Path) -> None:
+    (row,) = bfcl(tmp_path, QUESTION)
+    assert row.messages == ({"role": "user", "content": "u"},) and row.functions == (WEATHER,)
+    assert row.answers == tuple(ANSWER["ground_truth"]) and row.kind == "multiple"
+    assert row.calls == LINE, "what may be left out is left out"
+
+
+def test_answers_are_found_by_id(tmp_path: Path) -> None:
+    other = {"id": "b", "ground_truth": [{"get_weather": {"city": ["rome"], "days": [""], "unit": [""]}}]}
+    one, two = bfcl(tmp_path, {**QUESTION, "id": "b"}, QUESTION, answers=(ANSWER, other))
+    assert "rome" in one.calls and "oslo" in two.calls
+
+
+def test_no_call_is_wanted_where_the_file_says_so_and_relevance_cannot_be_judged(tmp_path: Path) -> None:
+    (row,) = bfcl(tmp_path, QUESTION, answers=(), name="BFCL_irrelevance.json")
+    assert row.calls == "" and row.answers == ()
+    with pytest.raises(MissingDataError, match=r"relevance rows have no possible answers.*task\.evaluation"):
+        bfcl(tmp_path, QUESTION, answers=(), name="BFCL_live_relevance.json")
+
+
+def test_a_tool_without_parameters_takes_none(tmp_path: Path) -> None:
+    ping = {"name": "ping"}
+    answer = {"id": "multiple_3-1-2", "ground_truth": [{"ping": {}}]}
+    (row,) = bfcl(tmp_path, {**QUESTION, "function": [ping]}, answers=(answer,))
+    assert row.calls == '{"name": "ping", "parameters": {}}'
+    assert signature(row.functions[0]) == "ping()"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"id": "x"}, r"no possible answer for x in .*possible_answer/BFCL_multiple\.json"),
+        ({"question": "u"}, r"expected a list under 'question', found 'u'"),
+        ({"question": [[], []]}, r"expected one turn under 'question', found 2; rows of several turns"),
+        ({"question": [[]]}, r"expected a list of messages, found \[\]"),
+        ({"question": [{"role": "user", "content": "u"}]}, r"expected a list of messages, found \{'role'"),
+        ({"function": None}, r"expected a list under 'function', found nothing"),
+        ({"function": [5]}, r"expected a tool with a name, found 5"),
+        (
+            {"function": [{"name": "a", "parameters": 5}]},
+            r"the schema of an object under 'parameters' of tool a",
+        ),
+    ],
+)
+def test_a_row_of_bfcl_that_is_wrong(tmp_path: Path, change: Any, problem: str) -> None:
+    with pytest.raises(MissingDataError, match=rf"BFCL_multiple\.json, line 1: .*{problem}"):
+        bfcl(tmp_path, {**QUESTION, **change})
+
+
+@pytest.mark.parametrize("answer", [{"f": {"a": 5}}, {"f": [1]}, "f(a=5)"])
+def test_answers_that_are_wrong(tmp_path: Path, answer: Any) -> None:
+    with pytest.raises(
+        MissingDataError, match=r"possible_answer/.*line 1: expected \{function: \{parameter: \[val"
+    ):
+        bfcl(tmp_path, QUESTION, answers=({"id": "multiple_3-1-2", "ground_truth": [answer]},))
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_blank_lines_count_and_are_no_rows(tmp_path: Path) -> None:
+    items = read_items(lines(tmp_path / "a.jsonl", "", {"a": 1}, "  ", {"a": 2}, ""))
+    assert [(item.place.rpartition(", ")[2], item.row["a"]) for item in items] == [
+        ("line 2", 1),
+        ("line 4", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.jsonl", b"", r"a\.jsonl has no rows"),
+        ("a.json", b"[]", r"a\.json has no rows"),
+        ("a.json", b"[{}, 5]", r"a\.json, row 1: expected a JSON object, found 5"),
+        ("a.json", b"[{}", r"a\.json is no valid JSON"),
+        ("a.jsonl", b'{"a": "\xff"}', r"a\.jsonl is no text in UTF-8"),
+        ("a.parquet", b"PAR1", r"a\.parquet is no parquet file"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(MissingDataError, match=problem):
+        read_items(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MissingDataError, match=rf"can't read .*{name}.*Set task\.data"):
+        read_items(tmp_path / name)
+
+
+# ------------------------------------------------------------------ how tools are shown
+
+
+def shown(schema: dict[str, Any], required: Any, **more: Any) -> str:
+    return signature(
+        {
+            "name": "f",
+            "parameters": {"type": "dict", "properties": {"x": schema}, "required": required},
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string"}, "x"),
+        ({"type": "integer"}, "x int"),
+        ({"type": "number"}, "x float"),
+        ({"type": "float"}, "x float"),
+        ({"type": "boolean", "default": False}, "x bool=false"),
+        ({"type": "string", "default": "red"}, "x=red"),
+        ({"type": "string", "enum": ["c", "f"], "default": "c"}, "x c|f=c"),
+        ({"type": "integer", "enum": [1, 2]}, "x 1|2"),
+        ({"type": "array", "items": {"type": "integer"}}, "x [int]"),
+        ({"type": "array", "items": {"type": "string"}, "default": ["a"]}, 'x [string]=["a"]'),
+        ({"type": "array"}, "x []"),
+        ({"type": "array", "items": {"type": "array", "items": {"type": "number"}}}, "x [[float]]"),
+        ({"type": "dict"}, "x dict"),
+        ({"type": "HashMap"}, "x HashMap"),
+        ({"type": ["string", "null"]}, 'x ["string", "null"]'),
+        ({}, "x any"),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
+                "required": ["b"],
+            },
+            "x {a? int, b}",
+        ),
+    ],
+)
+def test_a_parameter_in_short(schema: dict[str, Any], text: str) -> None:
+    assert shown(schema, ["x"]) == f"f({text})"
+
+
+def test_what_may_be_left_out_and_a_description() -> None:
+    assert shown({"type": "integer"}, []) == "f(x? int)"
+    assert shown({"type": "integer"}, None) == "f(x? int)"
+    assert shown({"type": "integer"}, True) == "f(x? int)"
+    assert shown({"type": "integer"}, ["x"], description="does it") == "f(x int): does it"
+    assert signature(WEATHER) == "get_weather(city, days int=3, unit? c|f)"
+
+
+def test_tools_as_rlla_lists_them() -> None:
+    assert description([{**WEATHER, "description": "the weather"}, {"name": "ping", "parameters": {}}]) == (
+        "1. Name: get_weather\nDescription: the weather\n"
+        f"Parameters: {json.dumps(WEATHER['parameters'])}\n"
+        "2. Name: ping\nDescription: \nParameters: {}"
+    )
+
+
+def test_unknown_types_at_any_depth() -> None:
+    def tool(schema: Any) -> dict[str, Any]:
+        return {"name": "f", "parameters": {"type": "dict", "properties": {"x": schema}}}
+
+    inner = {"type": "array", "items": {"type": "object", "properties": {"y": {"type": "HashMap"}}}}
+    assert unknown_types([WEATHER]) == []
+    assert unknown_types([tool({"type": "array", "items": {"type": "float"}}), tool({})]) == []
+    assert unknown_types([tool({"type": "strng"}), tool(inner), tool(inner)]) == ["HashMap", "strng"]
+    assert unknown_types([tool({"type": ["string", "nul"]})]) == ["nul"]
+    assert unknown_types([tool({"type": {"a": 1}})]) == ["{'a': 1}"]
+
+
+def test_calls_are_a_json_a_line() -> None:
+    assert as_lines([CALL, {"name": "é", "parameters": {}}]) == LINE + '\n{"name": "é", "parameters": {}}'
