@@ -37,8 +37,8 @@ from tasks.data.instructions.generate import MOST, stream
 from tasks.data.instructions.wordings import short
 from tasks.instruction_data import Constraint, Row, load_rows
 from tasks.preference_data import find_source
+from tasks.settings import Style, expect_at_least, expect_one_of, expect_positive
 from tasks.sql_data import spread
-from tasks.text2sql import Style
 from verifiers.instructions import InstructionVerifier, Job, Mode
 from verifiers.instructions.constraint import UnverifiableError
 from verifiers.instructions.verifier import Judge, read_constraint
@@ -85,21 +85,14 @@ class Instructions:
     wall_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        for setting, value, allowed in (
-            ("style", self.style, get_args(Style)),
-            ("wording", self.wording, get_args(Wording)),
-            ("mode", self.mode, get_args(Mode)),
-        ):
-            if value not in allowed:
-                raise CreditlibError(
-                    f"expected task.{setting} to be one of {', '.join(allowed)}; found {value!r}"
-                )
-        for bounded, number in (("slots", self.slots), ("limit", self.limit), ("workers", self.workers)):
-            if number is not None and number < 1:
-                raise CreditlibError(f"expected task.{bounded} to be at least 1, found {number}")
-        for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
-            if seconds <= 0:
-                raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
+        expect_one_of("style", self.style, get_args(Style))
+        expect_one_of("wording", self.wording, get_args(Wording))
+        expect_one_of("mode", self.mode, get_args(Mode))
+        expect_at_least("slots", self.slots, 1)
+        expect_at_least("limit", self.limit, 1)
+        expect_at_least("workers", self.workers, 1)
+        expect_positive("seconds", self.seconds)
+        expect_positive("wall_seconds", self.wall_seconds)
         if "train" in self.evaluation:
             raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
         for source in self._sources.values():

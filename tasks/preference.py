@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, ReplayTask, Span
 from tasks.preference_data import Messages, as_prompt, read_rows
+from tasks.settings import Style
 from tasks.simple import Reward, SimpleTask
 from tasks.sql_data import spread
-from tasks.text2sql import Style, Text2SQL
+from tasks.text2sql import Text2SQL
 
 _SHOWN = 3
 

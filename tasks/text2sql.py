@@ -36,14 +36,13 @@ from typing import Any, Literal, get_args
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
 from tasks.data.text2sql.generate import stream
 from tasks.replays import check_replay, placed, worded
-from tasks.settings import expect_at_least, expect_one_of
+from tasks.settings import Style, expect_at_least, expect_one_of, expect_positive
 from tasks.sql_data import Layout, Row, find_databases, read_rows, read_schemas, spread
 from tasks.sql_schema import Schema, serialise, with_examples
 from verifiers.sql import Job, Limits, SqlVerifier
 from verifiers.sql.parts import parts
 
 Mode = Literal["spider", "bird"]
-Style = Literal["chat", "text"]
 
 EMBEDDED = Path(__file__).parent / "data" / "text2sql"
 REWARDS = ("format", "executable", "execution")
@@ -95,9 +94,8 @@ class Text2SQL:
         expect_at_least("schema_max_chars", self.schema_max_chars, 1)
         expect_at_least("workers", self.workers, 1)
         expect_at_least("steps", self.steps, 1)
-        for limit, seconds in (("seconds", self.seconds), ("wall_seconds", self.wall_seconds)):
-            if seconds <= 0:
-                raise CreditlibError(f"expected task.{limit} to be more than 0, found {seconds}")
+        expect_positive("seconds", self.seconds)
+        expect_positive("wall_seconds", self.wall_seconds)
         check_replay(self.replay, REWARDS, FACTS)
         if "train" in self.evaluation:
             raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")

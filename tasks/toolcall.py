@@ -31,12 +31,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
 from tasks.data.toolcall.generate import stream
 from tasks.replays import check_replay, placed, worded
-from tasks.settings import expect_at_least, expect_one_of
+from tasks.settings import Style, expect_at_least, expect_one_of
 from tasks.sql_data import spread
 from tasks.toolcall_data import (
     Layout,
@@ -51,7 +51,6 @@ from tasks.toolcall_data import (
 )
 from verifiers.toolcall import BOUNDS, Job, Mode, ToolCallVerifier, parts
 
-Style = Literal["chat", "text"]
 Block = tuple[str, str]  # a fact or "", and the stretch of a message that says it
 
 EMBEDDED = Path(__file__).parent / "data" / "toolcall"

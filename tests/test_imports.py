@@ -97,7 +97,11 @@ def test_imports_go_down(path: Path) -> None:
         ("creditlib.cli", "torch"),
         ("creditlib.registry", "torch"),
         ("verifiers.sql", "torch"),
+        ("verifiers.toolcall", "torch"),
+        ("verifiers.instructions", "torch"),
         ("tasks.text2sql", "torch"),
+        ("tasks.toolcall", "torch"),
+        ("tasks.instructions", "torch"),
         ("verifiers.pool", "numpy"),
     ],
 )
