@@ -43,6 +43,8 @@ SETTINGS = [
     "log.progress=false",
 ]
 LAST = 25  # rollouts whose mean KL is shown
+NEAR = 0.1  # nats a token: arms are compared when they have gone this far
+WINDOW = 5  # steps of a trailing mean
 
 
 def main() -> None:
@@ -51,6 +53,30 @@ def main() -> None:
     runs = Runs(Path(options.folder), options.seeds)
     runs.train(arms, lambda arm: [*SETTINGS, *ARMS[arm].split(), *overrides], options.jobs)
     print(table(arms, runs))
+    print(f"\nWhen a run's KL first reaches {NEAR} (trailing means of {WINDOW} steps):\n")
+    print(near_table(arms, runs))
+
+
+def near_table(arms: list[str], runs: Runs) -> str:
+    """Training rewards of each arm when its runs have gone equally far from the start."""
+    lines = ["| arm | runs | step | score | execution |", "|---|---|---|---|---|"]
+    for arm in arms:
+        found = [point for seed in range(runs.seeds) if (point := _near(runs, arm, seed)) is not None]
+        step, score, execution = np.mean(found, 0) if found else (np.nan,) * 3
+        lines.append(f"| {arm} | {len(found)} | {step:.0f} | {score:.2f} | {execution:.3f} |")
+    return "\n".join(lines)
+
+
+def _near(runs: Runs, arm: str, seed: int) -> tuple[float, float, float] | None:
+    """Step, score and execution when the KL divergence first reaches `NEAR`; None where it never does."""
+    kl, score, execution = (
+        np.convolve(runs.metric(arm, seed, key), np.ones(WINDOW) / WINDOW, "valid")
+        for key in ("loss/reference_kl", "reward/preference", "reward/execution")
+    )
+    reached = np.flatnonzero(kl >= NEAR)
+    if not len(reached):
+        return None
+    return float(reached[0] + WINDOW), float(score[reached[0]]), float(execution[reached[0]])
 
 
 def table(arms: list[str], runs: Runs) -> str:
