@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 
-def require_nltk() -> None:
-    """Raise where nltk or its table is not installed."""
-    missing = [name for name in ("nltk", "punkt") if importlib.util.find_spec(name) is None]
-    if missing:
+def require_official() -> None:
+    """Raise where a package that some official reading needs is not installed."""
+    names = ("nltk", "punkt", "emoji", "syllapy")
+    if missing := [name for name in names if importlib.util.find_spec(name) is None]:
         raise CreditlibError(
-            f"the official reading cuts texts with nltk, but {' and '.join(missing)} cannot be imported: "
+            f"official readings need {', '.join(names)}, and {' and '.join(missing)} cannot be imported: "
             "pip install 'creditlib[instructions]', or take mode=\"sound\""
         )
 

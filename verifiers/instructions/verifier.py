@@ -19,7 +19,7 @@ from verifiers.instructions.constraint import (
     Mode,
     UnverifiableError,
 )
-from verifiers.instructions.nltk_text import require_nltk
+from verifiers.instructions.nltk_text import require_official
 from verifiers.pool import Failure, WorkerPool
 
 FAMILIES = ("ifeval", "ifbench", "muldimif")  # packages beside this module whose files hold constraints
@@ -42,7 +42,7 @@ class Judge:
         if mode not in get_args(Mode):
             raise CreditlibError(f"unknown mode {mode!r}: expected one of {', '.join(get_args(Mode))}")
         if mode == "official":
-            require_nltk()
+            require_official()
         self.mode, self.loose = mode, loose
         load_constraints()
 

@@ -1,5 +1,5 @@
 """Where a person and IFBench's public code differ on counts, ratios and words: one row, one test. The
-same rows stand in docs/verifiers/instructions-ifbench-1.md.
+same rows stand in docs/verifiers/instructions-ifbench-words.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from verifiers.instructions import check
 from verifiers.instructions.constraint import CONSTRAINTS
 
-DOC = Path(__file__).parents[3] / "docs" / "verifiers" / "instructions-ifbench-1.md"
+DOC = Path(__file__).parents[3] / "docs" / "verifiers" / "instructions-ifbench-words.md"
 KEYWORDS = {"keyword1": "art", "keyword2": "b", "keyword3": "c", "keyword4": "d", "keyword5": "e"}
 
 

@@ -219,7 +219,7 @@ def test_official_readings_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "nltk" else find(name))
     with pytest.raises(
-        CreditlibError, match=r"nltk cannot be imported: pip install 'creditlib\[instructions\]'"
+        CreditlibError, match=r"and nltk cannot be imported: pip install 'creditlib\[instructions\]'"
     ):
         InstructionVerifier(mode="official")
     assert one("startend:quotation", '"yes"').score == 1.0

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import string
 from collections.abc import Callable
-from typing import Any
-
-from verifiers.instructions.constraint import UnverifiableError
 
 # Full stops that end no sentence become a mark before sentences are cut, and full stops again after it. A
 # text that holds one of the two marks is read as if it held what they stand for, as in the public code.
@@ -51,16 +47,3 @@ def sentences(text: str) -> list[str]:
 def bare(text: str) -> str:
     """Without ASCII punctuation."""
     return text.translate(_NO_PUNCTUATION)
-
-
-def library(name: str) -> Any:
-    """A package that only the public checkers need.
-
-    Raises:
-        UnverifiableError: it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        message = f"the public checker needs the package {name}: pip install 'creditlib[instructions]'"
-        raise UnverifiableError(message) from None

@@ -14,7 +14,7 @@ from itertools import pairwise
 from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, constraint, spans
-from verifiers.instructions.ifbench._official import bare, library, sentences
+from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import (
     EDGES,
     key,
@@ -115,9 +115,11 @@ def start_verb(answer: Answer) -> Finding:
 
 @start_verb.official
 def _(answer: Answer) -> Finding:
+    import nltk
+
     tokens = nltk_text.words(answer.text)
     try:
-        tagged = library("nltk").pos_tag(tokens)
+        tagged = nltk.pos_tag(tokens)
     except LookupError:
         raise UnverifiableError(
             "the public checker needs the data of NLTK's part-of-speech tagger, which is not on PyPI: "
@@ -149,8 +151,9 @@ def odd_even_syllables(answer: Answer) -> Finding:
 
 @odd_even_syllables.official
 def _(answer: Answer) -> Finding:
-    count: Callable[[str], int] = library("syllapy").count
-    return _alternating(answer, [count(word) for word in bare(answer.text).lower().split()], True)
+    import syllapy
+
+    return _alternating(answer, [syllapy.count(word) for word in bare(answer.text).lower().split()], True)
 
 
 @constraint("words:last_first", "Begin each sentence with the last word of the one before.")
