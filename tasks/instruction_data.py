@@ -1,7 +1,6 @@
 """Requests with constraints on their answers, from files and `datasets` ids, in the published forms.
 
-A source is the name of a file (.jsonl, .json, .parquet; .gz on top of the first two) or ``owner/name:split``
-of the Hugging Face hub. Rows are of any of these forms::
+A source is a file or a data set of the hub (`tasks.sources`). Rows are of any of these forms::
 
     {"prompt": text, "instruction_id_list": [id], "kwargs": [{...}]}                       IFEval, IFBench
     {"conversations": messages, "constraints": [[category, subtype, text]]}                MulDimIF
@@ -25,7 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from creditlib.types import MissingDataError
-from tasks.preference_data import Messages, as_messages, read_rows
+from tasks.preference_data import Messages, as_messages
+from tasks.sources import read_rows
 from verifiers.instructions.muldimif import constraint_of
 
 Constraint = Mapping[str, Any]  # {"id": ..., "kwargs": {...}}

@@ -36,8 +36,8 @@ from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Spa
 from tasks.data.instructions.generate import MOST, stream
 from tasks.data.instructions.wordings import short
 from tasks.instruction_data import Constraint, Row, load_rows
-from tasks.preference_data import find_source
 from tasks.settings import Style, expect_at_least, expect_one_of, expect_positive
+from tasks.sources import find_source
 from tasks.sql_data import spread
 from verifiers.instructions import InstructionVerifier, Job, Mode
 from verifiers.instructions.constraint import UnverifiableError

@@ -15,9 +15,10 @@ import importlib
 from collections.abc import Mapping, Sequence
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, ReplayTask, Span
-from tasks.preference_data import Messages, as_prompt, read_rows
+from tasks.preference_data import Messages, as_prompt
 from tasks.settings import Style
 from tasks.simple import Reward, SimpleTask
+from tasks.sources import read_rows
 from tasks.sql_data import spread
 from tasks.text2sql import Text2SQL
 

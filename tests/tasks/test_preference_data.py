@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from creditlib.types import CreditlibError, MissingDataError
-from tasks.preference_data import Pair, PreferencePairs, as_pair, as_prompt, read_rows, split_by_prompt
+from tasks.preference_data import Pair, PreferencePairs, as_pair, as_prompt, split_by_prompt
+from tasks.sources import read_rows
 
 
 def user(text: str) -> dict[str, str]:

@@ -1,0 +1,88 @@
+"""Rows of files and of `datasets` ids.
+
+A source is the name of a file (.jsonl, .json, .parquet; .gz on top of the first two) or ``owner/name:split``
+of the Hugging Face hub.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from creditlib.types import MissingDataError
+
+Row = Mapping[str, Any]
+
+_HUB = re.compile(r"[\w.-]+/[\w.-]+:[\w\[\]:%+-]+$")
+
+
+def read_rows(source: str, data: str | None = None) -> Iterator[Row | None]:
+    """The rows of a file or hub data set; None for a line that is no JSON object.
+
+    Raises:
+        MissingDataError: it is not there or cannot be read.
+    """
+    path = find_source(source, data)
+    yield from _read_hub(source) if path is None else _read_file(path)
+
+
+def find_source(source: str, data: str | None = None) -> Path | None:
+    """The file that a source is; None for a data set of the hub.
+
+    Raises:
+        MissingDataError: it is neither.
+    """
+    path = Path(data or ".", source).expanduser()
+    if path.is_file():
+        return path
+    if _HUB.match(source) and not source.endswith((".json", ".jsonl")):
+        return None
+    raise MissingDataError(
+        f"{path} is not there. A source is a file (.jsonl, .json, .gz of these, .parquet) or the id and "
+        "split of a data set on the hub, owner/name:split"
+    )
+
+
+def _read_file(path: Path) -> Iterator[Row | None]:
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            yield from pq.read_table(path).to_pylist()
+            return
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", errors="replace") as file:
+            if path.name.removesuffix(".gz").endswith(".json"):
+                rows = json.load(file)
+                if not isinstance(rows, list):
+                    raise MissingDataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
+                yield from (row if isinstance(row, dict) else None for row in rows)
+                return
+            for line in file:
+                if line.strip():
+                    yield _object(line)
+    except (OSError, ValueError, EOFError, RecursionError) as error:
+        raise MissingDataError(f"{path} cannot be read: {error}") from error
+
+
+def _object(line: str) -> Row | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):  # too many brackets for the parser
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _read_hub(source: str) -> Iterator[Row]:
+    from datasets import load_dataset
+
+    name, _, split = source.partition(":")
+    try:
+        rows = load_dataset(name, split=split)
+    except Exception as error:  # the hub's client raises all sorts
+        raise MissingDataError(f"cannot load {name}, split {split}, from the hub: {error}") from error
+    yield from rows
