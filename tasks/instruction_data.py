@@ -61,15 +61,14 @@ def load_rows(source: str, data: str | None = None) -> list[Row]:
     """
     found: list[Row] = []
     problems: list[str] = []
-    unit = "line" if ".jsonl" in source else "row"  # empty lines are not counted
-    for number, item in enumerate(read_rows(source, data), start=1):
+    for place, item in read_rows(source, data):
         try:
             if item is None:
                 raise ValueError("no JSON object")
             found.append(as_row(item))
         except (KeyError, TypeError, ValueError) as error:
             why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-            problems.append(f"{unit} {number}: {why}")
+            problems.append(f"{place}: {why}")
     if problems or not found:
         raise MissingDataError(
             f"{source}: {len(problems)} of {len(problems) + len(found)} rows cannot be read "

@@ -130,13 +130,13 @@ class Preference:
 def _prompts(task: str, split: str, source: str, data: str | None, style: Style) -> list[Prompt]:
     found: list[Messages] = []
     problems: list[str] = []
-    for number, row in enumerate(read_rows(source, data), start=1):
+    for place, row in read_rows(source, data):
         try:
             if row is None:
                 raise ValueError("no JSON object")
             found.append(as_prompt(row))
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            problems.append(f"row {number}: {type(error).__name__}: {error}")
+            problems.append(f"{place}: {type(error).__name__}: {error}")
     if problems or not found:
         raise MissingDataError(
             f"{source}: {len(problems)} of {len(problems) + len(found)} rows have no prompt that can be read "

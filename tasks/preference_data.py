@@ -121,7 +121,7 @@ class PreferencePairs:
     def _read(self, sources: Sequence[str], dropped: Counter[str]) -> list[Pair]:
         found: list[Pair] = []
         for source in sources:
-            for row in read_rows(source, self._data):
+            for _, row in read_rows(source, self._data):
                 pair = "no JSON object" if row is None else as_pair(row)
                 if isinstance(pair, Pair) and max(len(pair.chosen), len(pair.rejected)) > self._max_chars:
                     pair = f"an answer of more than {self._max_chars} characters"

@@ -9,25 +9,27 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from creditlib.types import MissingDataError
 
 Row = Mapping[str, Any]
+RowT = TypeVar("RowT")
 
 _HUB = re.compile(r"[\w.-]+/[\w.-]+:[\w\[\]:%+-]+$")
 
 
-def read_rows(source: str, data: str | None = None) -> Iterator[Row | None]:
-    """The rows of a file or hub data set; None for a line that is no JSON object.
+def read_rows(source: str, data: str | None = None) -> Iterator[tuple[str, Row | None]]:
+    """The rows of a file or hub data set, each with its place in it ("line 7", "row 3"); None for what is no
+    JSON object in UTF-8.
 
     Raises:
         MissingDataError: it is not there or cannot be read.
     """
     path = find_source(source, data)
-    yield from _read_hub(source) if path is None else _read_file(path)
+    yield from _numbered(_read_hub(source)) if path is None else _read_file(path)
 
 
 def find_source(source: str, data: str | None = None) -> Path | None:
@@ -47,32 +49,36 @@ def find_source(source: str, data: str | None = None) -> Path | None:
     )
 
 
-def _read_file(path: Path) -> Iterator[Row | None]:
+def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
     try:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            yield from pq.read_table(path).to_pylist()
+            yield from _numbered(pq.read_table(path).to_pylist())
             return
         opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8", errors="replace") as file:
+        with opened(path, "rb") as file:
             if path.name.removesuffix(".gz").endswith(".json"):
                 rows = json.load(file)
                 if not isinstance(rows, list):
                     raise MissingDataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
-                yield from (row if isinstance(row, dict) else None for row in rows)
+                yield from _numbered(row if isinstance(row, dict) else None for row in rows)
                 return
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 if line.strip():
-                    yield _object(line)
+                    yield f"line {number}", _object(line)
     except (OSError, ValueError, EOFError, RecursionError) as error:
         raise MissingDataError(f"{path} cannot be read: {error}") from error
 
 
-def _object(line: str) -> Row | None:
+def _numbered(rows: Iterable[RowT]) -> Iterator[tuple[str, RowT]]:
+    return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
+
+
+def _object(line: bytes) -> Row | None:
     try:
         row = json.loads(line)
-    except (ValueError, RecursionError):  # too many brackets for the parser
+    except (ValueError, RecursionError):  # no JSON, no UTF-8; too many brackets for the parser
         return None
     return row if isinstance(row, dict) else None
 

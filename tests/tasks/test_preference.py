@@ -74,7 +74,7 @@ def test_the_embedded_questions_and_their_rewards() -> None:
     ("settings", "message"),
     [
         ({"train": "none.jsonl"}, "none.jsonl is not there"),
-        ({"train": "bad.jsonl"}, r"2 of 3 rows have no prompt.*row 2: KeyError"),
+        ({"train": "bad.jsonl"}, r"2 of 3 rows have no prompt.*line 2: KeyError"),
         ({"train": "empty.jsonl"}, "there are no rows"),
         ({"evaluation": {"held": "bad.jsonl"}}, r"task.evaluation needs task.train"),
         ({"rewards": ("spelling",)}, "has no reward 'spelling', only format, executable, execution"),

@@ -97,7 +97,7 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
     for name in ("a.jsonl", "b.json", "c.jsonl.gz", "d.parquet"):
-        assert list(read_rows(name, str(tmp_path))) == rows
+        assert [row for _, row in read_rows(name, str(tmp_path))] == rows
     found = PreferencePairs(sources=("a.jsonl", "d.parquet"), data=str(tmp_path), share=0.25).load()
     assert (len(found.train), len(found.held_out)) == (6, 2)  # by prompt, so both copies on one side
     assert not {pair.messages[0]["content"] for pair in found.train} & {
@@ -204,7 +204,7 @@ def test_an_answer_may_quote_a_dialogue_and_an_instruction_may_have_an_input() -
 
 def test_nested_beyond_what_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("[" * 200_000)
-    assert list(read_rows("a.jsonl", str(tmp_path))) == [None]
+    assert list(read_rows("a.jsonl", str(tmp_path))) == [("line 1", None)]
 
 
 # --------------------------------------------------------------------------- public data
@@ -227,7 +227,7 @@ def test_alpaca_evals_judged_pairs() -> None:
 @needs_data
 def test_hh_rlhf_llmbar_and_prompts() -> None:
     folder = Path(str(DATA)) / "preference"
-    rows = list(read_rows("hh-rlhf/harmless-base-test.jsonl.gz", str(folder)))
+    rows = [row for _, row in read_rows("hh-rlhf/harmless-base-test.jsonl.gz", str(folder))]
     assert len(rows) == 2312
     pairs = [as_pair(row) for row in rows if row is not None]
     assert sum(isinstance(pair, Pair) for pair in pairs) > 2200
@@ -241,8 +241,16 @@ def test_hh_rlhf_llmbar_and_prompts() -> None:
         "arena_hard/question-v2.0.jsonl",
     ):
         assert all(
-            row is not None and as_prompt(row)[0]["role"] == "user" for row in read_rows(name, str(folder))
+            row is not None and as_prompt(row)[0]["role"] == "user" for _, row in read_rows(name, str(folder))
         )
+
+
+def test_places_are_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"a": 1}\n\n\xff{"a": 2}\n{"a": 3}')
+    found = list(read_rows("a.jsonl", str(tmp_path)))
+    assert found == [("line 1", {"a": 1}), ("line 3", None), ("line 4", {"a": 3})]
+    (tmp_path / "b.json").write_text('[{"a": 1}, 2]')
+    assert list(read_rows("b.json", str(tmp_path))) == [("row 1", {"a": 1}), ("row 2", None)]
 
 
 def test_a_hub_id_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
