@@ -186,6 +186,8 @@ ROWS = [
         True,
         "a heading and the text below it are read as one",
     ),
+    Row("words:no_consecutive", {}, "apple", True, False, "one word follows no other"),
+    Row("words:no_consecutive", {}, "1. Art deco\n2. Ants", True, True, "numbers stand between the words"),
     Row("words:no_consecutive", {}, "“apple “box", False, True, "the quotes are their first letters"),
     Row("words:no_consecutive", {}, "!!!", True, False, "no words"),
     Row(

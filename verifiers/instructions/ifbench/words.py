@@ -14,6 +14,7 @@ from itertools import pairwise
 from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, constraint, spans
+from verifiers.instructions.ifbench._marks import headings
 from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import (
     EDGES,
@@ -26,6 +27,7 @@ from verifiers.instructions.ifbench._shared import (
 )
 from verifiers.instructions.ifbench._syllables import syllables
 from verifiers.instructions.ifbench._verbs import begins_with_verb
+from verifiers.instructions.marks import items
 
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
 _VOWELS = frozenset("aeiou")
@@ -196,10 +198,12 @@ def _(answer: Answer) -> Finding:
 
 @constraint("words:no_consecutive", "No word may begin with the same letter as the word before it.")
 def no_consecutive(answer: Answer) -> Finding:
-    """A word and one on the next line do not follow each other: headings and list items stand alone."""
-    initials = [[letters(word)[:1] for word in words] for words in _words_of(answer, answer.lines)]
-    wrong = sum(one == other for line in initials for one, other in pairwise(line))
-    return _no_alliteration(answer, wrong, bool(initials))
+    """Headings and the items of a list stand alone; other lines go on with the word before. The bullet or
+    number of an item is no word. At least two words must follow each other.
+    """
+    initials = [[letters(word)[:1] for word in words] for words in _words_of(answer, _running_texts(answer))]
+    wrong = sum(one == other for text in initials for one, other in pairwise(text))
+    return _no_alliteration(answer, wrong, any(len(text) > 1 for text in initials))
 
 
 @no_consecutive.official
@@ -270,6 +274,23 @@ def _words_of(answer: Answer, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         words = answer.words[bisect_left(starts, piece.start) : bisect_left(starts, piece.end)]
         if words:
             yield list(words)
+
+
+def _running_texts(answer: Answer) -> list[Piece]:
+    """What headings and items of a list divide: each of them, without its bullet or number, and what stands
+    between. Lines below an item are part of its text.
+    """
+    text = answer.text
+    cuts = {0, len(text)}
+    for title in headings(answer):
+        cuts.update((title.start, title.end))
+    skipped = dict.fromkeys(cuts, 0)
+    for line, start in items(answer):
+        cuts.add(line.start)
+        skipped[line.start] = start - line.start
+    return [
+        Piece(start + skipped.get(start, 0), end, text[start:end]) for start, end in pairwise(sorted(cuts))
+    ]
 
 
 def _edges_read(second: Sequence[Piece], second_to_last: Sequence[Piece]) -> str:
