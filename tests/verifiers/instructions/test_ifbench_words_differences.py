@@ -121,8 +121,11 @@ ROWS = [
     Row("words:alphabet", {}, "Apple — bear", False, True, "a dash counts as a word"),
     Row("words:alphabet", {}, "Été fig", False, True, "É is no letter"),
     Row("words:vowel", {}, "Ten men\nmet.", False, True, "each line is a paragraph"),
+    Row("words:alphabet", {}, "a", True, False, "one word is in order"),
+    Row("words:vowel", {}, "me", True, False, "one word is a paragraph"),
     Row("words:vowel", {}, "!!!", True, False, "no words"),
     Row("words:vowel", {}, "é a i o", True, False, "é is no e"),
+    Row("words:consonants", {}, "strong", True, False, "one word is enough"),
     Row("words:consonants", {}, "strong — myth", False, True, "a dash counts as a word"),
     Row(
         "words:palindrome",
@@ -150,6 +153,7 @@ ROWS = [
     ),
     Row("words:prime_lengths", {}, "don’t run", True, False, "a curly apostrophe is a letter"),
     Row("words:prime_lengths", {}, "an — ox", False, True, "a dash counts as a word"),
+    Row("words:prime_lengths", {}, "aa", True, False, "one word is enough"),
     Row("words:prime_lengths", {}, "!!!", True, False, "no words"),
     Row("words:repeats", {"small_n": 2}, "a — b — c — d", False, True, "a dash counts as a word"),
     Row("words:repeats", {"small_n": 1}, "day “day”", True, False, "curly quotes make another word"),
@@ -166,10 +170,12 @@ ROWS = [
         "!! makes a sentence without a word: IndexError",
     ),
     Row("words:last_first", {}, "I like tea\nMilk is hot.", True, False, "lines do not end sentences"),
+    Row("words:last_first", {}, "Only one sentence.", True, False, "one sentence has none before it"),
     Row("words:last_first", {}, "...", True, False, "no words"),
     Row(
         "words:paragraph_last_first", {}, "Love, and more love.", False, True, "the comma is part of the word"
     ),
+    Row("words:paragraph_last_first", {}, "word", True, False, "one word begins and ends it"),
     Row(
         "words:paragraph_last_first",
         {},

@@ -75,9 +75,20 @@ _NOUNS_TOO = (
 _OBJECTS = frozenset(
     (
         "a an the my your his her its our their this that these those it them him me us you yourself "
-        "everyone everything all each every both up down out off away together"
+        "everyone everything all each every both up down out off away together some another"
     ).split()
 )
+# Verbs that are more often names, nouns or adjectives where they begin a text: before one of `_OBJECTS`, too.
+_NAMES_TOO = ("cook drew felt led left lent rose saw shot spoke thought woke won").split()
+# "Will Smith", "May is": of these words only before somebody who will, may or must.
+_MODAL_NAMES = frozenset("will may might must can".split())
+_SUBJECTS = frozenset(
+    (
+        "i you he she it we they there this that these those the a an my your his her its our their all each "
+        "every everyone everybody anyone anybody someone somebody nobody people be have not"
+    ).split()
+)
+_NOT_BEHIND_VERBS = frozenset("is are was were has".split())  # "Run is" speaks of a word, not of running
 _IRREGULAR = (
     "am is are was were been being has had having does did done goes went gone made said saw seen took "
     "taken came became began begun bought brought built chose chosen drew drawn drove driven ate eaten "
@@ -105,9 +116,14 @@ def begins_with_verb(words: list[str]) -> bool:
     """Whether the first of these words, all in lower case, is a verb. Words that are on no list are not."""
     if not words:
         return False
-    if words[0] in _VERB_FORMS:
-        return True
-    return words[0] in _NOUN_FORMS and len(words) > 1 and words[1] in _OBJECTS
+    first, second = words[0], words[1] if len(words) > 1 else ""
+    if second in _NOT_BEHIND_VERBS and not first.endswith("ing"):
+        return False
+    if first in _MODAL_NAMES:
+        return second in _SUBJECTS
+    if first in _NOUN_FORMS:
+        return second in _OBJECTS
+    return first in _VERB_FORMS
 
 
 def _forms(verb: str) -> Iterator[str]:
@@ -125,7 +141,7 @@ def _forms(verb: str) -> Iterator[str]:
         yield from (f"{verb}{verb[-1]}ed", f"{verb}{verb[-1]}ing")
 
 
-_NOUN_FORMS = frozenset(form for verb in _NOUNS_TOO for form in _forms(verb))
+_NOUN_FORMS = frozenset([form for verb in _NOUNS_TOO for form in _forms(verb)] + _NAMES_TOO)
 _VERB_FORMS = frozenset(
     [form for verb in _ONLY_VERBS for form in _forms(verb)] + _IRREGULAR + _AUXILIARIES + _CONTRACTED
 )

@@ -14,7 +14,7 @@ from itertools import pairwise
 from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, constraint, spans
-from verifiers.instructions.ifbench._marks import headings
+from verifiers.instructions.ifbench._marks import headings, within
 from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import (
     EDGES,
@@ -38,22 +38,24 @@ _VOWELS = frozenset("aeiou")
     "Begin each word with the letter of the alphabet that follows the previous word's; after Z comes A.",
 )
 def alphabet(answer: Answer) -> Finding:
-    return _in_alphabetical_order(answer, [letters(word)[:1] for word in answer.words])
+    """At least two words."""
+    return _in_alphabetical_order(answer, [letters(word)[:1] for word in answer.words], 2)
 
 
 @alphabet.official
 def _(answer: Answer) -> Finding:
     words = bare(answer.text).split()
     first = [words[0][0].lower()] if words else []
-    return _in_alphabetical_order(answer, first + [word.lower()[0] for word in words[1:]])
+    return _in_alphabetical_order(answer, first + [word.lower()[0] for word in words[1:]], 1)
 
 
 @constraint(
     "words:vowel", "Write one paragraph whose words have only three different vowels (of a, e, i, o, u)."
 )
 def vowel(answer: Answer) -> Finding:
+    """At least two words."""
     found = _VOWELS & set("".join(map(letters, answer.words)))
-    return _few_vowels(answer, len(answer.paragraphs), found, bool(answer.words))
+    return _few_vowels(answer, len(answer.paragraphs), found, len(answer.words) > 1)
 
 
 @vowel.official
@@ -63,15 +65,16 @@ def _(answer: Answer) -> Finding:
 
 @constraint("words:consonants", "Each word must have two or more consonants in a row (y is one).")
 def consonants(answer: Answer) -> Finding:
+    """At least two words."""
     return _each_word(
-        answer, answer.words, lambda word: _has_cluster(plain(word.text)), "a consonant cluster"
+        answer, answer.words, lambda word: _has_cluster(plain(word.text)), "a consonant cluster", 2
     )
 
 
 @consonants.official
 def _(answer: Answer) -> Finding:
     words = white_space_words(answer.text)
-    return _each_word(answer, words, lambda word: _has_cluster(word.text.lower()), "a consonant cluster")
+    return _each_word(answer, words, lambda word: _has_cluster(word.text.lower()), "a consonant cluster", 1)
 
 
 @constraint(
@@ -95,8 +98,8 @@ def _(answer: Answer) -> Finding:
 
 @constraint("words:prime_lengths", "Use only words whose number of letters is prime.")
 def prime_lengths(answer: Answer) -> Finding:
-    """Digits count as letters; apostrophes, hyphens and accents do not count."""
-    return _each_word(answer, answer.words, lambda word: _is_prime(len(letters(word))), "a prime length")
+    """Digits count as letters; apostrophes, hyphens and accents do not count. At least two words."""
+    return _each_word(answer, answer.words, lambda word: _is_prime(len(letters(word))), "a prime length", 2)
 
 
 @prime_lengths.official
@@ -160,9 +163,10 @@ def _(answer: Answer) -> Finding:
 
 @constraint("words:last_first", "Begin each sentence with the last word of the one before.")
 def last_first(answer: Answer) -> Finding:
+    """At least two sentences."""
     edges = [(words[0], words[-1]) for words in _words_of(answer, answer.sentences)]
     pairs = [(last, first) for (_, last), (first, _) in pairwise(edges)]
-    return _same_words(answer, pairs, bool(edges), "sentences do not begin as the one before ends")
+    return _same_words(answer, pairs, "sentences do not begin as the one before ends")
 
 
 @last_first.official
@@ -181,9 +185,14 @@ def _(answer: Answer) -> Finding:
     "End each paragraph with the word that it began with, and put each on a line of its own.",
 )
 def paragraph_last_first(answer: Answer) -> Finding:
-    """Each line with a word in it is a paragraph."""
-    pairs = [(words[0], words[-1]) for words in _words_of(answer, answer.lines)]
-    return _same_words(answer, pairs, bool(pairs), "paragraphs do not end as they began")
+    """Each line with a word in it is a paragraph. One word alone is none that begins and ends with it: only a
+    heading may be one word.
+    """
+    titles = headings(answer)
+    paragraphs = _words_of(answer, answer.lines)
+    pairs = [(words[0], words[-1]) for words in paragraphs if len(words) > 1 or not within(words[0], titles)]
+    wrong = sum(first is last or key(first) != key(last) for first, last in pairs)
+    return _same_words(answer, pairs, "paragraphs do not end as they began", wrong)
 
 
 @paragraph_last_first.official
@@ -300,9 +309,9 @@ def _edges_read(second: Sequence[Piece], second_to_last: Sequence[Piece]) -> str
     return f"they are {', '.join(read)}"
 
 
-def _in_alphabetical_order(answer: Answer, initials: Sequence[str]) -> Finding:
-    if not initials:
-        return Finding(False, "no words", answer.whole)
+def _in_alphabetical_order(answer: Answer, initials: Sequence[str], least: int) -> Finding:
+    if len(initials) < least:
+        return Finding(False, _too_few(len(initials)), answer.whole)
     start = string.ascii_lowercase.find(initials[0])
     alphabet = string.ascii_lowercase[start:] + string.ascii_lowercase[:start]
     wanted = (alphabet[i % 26] for i in range(len(initials)))
@@ -316,12 +325,18 @@ def _few_vowels(answer: Answer, paragraphs: int, found: frozenset[str], enough: 
     return Finding(enough and paragraphs == 1 and len(found) <= 3, reason, answer.whole)
 
 
-def _each_word(answer: Answer, words: Sequence[Piece], has: Callable[[Piece], bool], what: str) -> Finding:
-    if not words:
-        return Finding(False, "no words", answer.whole)
+def _each_word(
+    answer: Answer, words: Sequence[Piece], has: Callable[[Piece], bool], what: str, least: int
+) -> Finding:
+    if len(words) < least:
+        return Finding(False, _too_few(len(words)), answer.whole)
     wrong = [word.text for word in words if not has(word)]
     first = f", the first is {wrong[0]:.40}" if wrong else ""
     return Finding(not wrong, f"{len(wrong)} of {len(words)} words without {what}{first}", answer.whole)
+
+
+def _too_few(words: int) -> str:
+    return "one word alone" if words else "no words"
 
 
 def _has_cluster(word: str) -> bool:
@@ -355,10 +370,15 @@ def _alternating(answer: Answer, counts: Sequence[int], enough: bool) -> Finding
     return Finding(enough and not wrong, reason, answer.whole)
 
 
-def _same_words(answer: Answer, pairs: Sequence[tuple[Piece, Piece]], enough: bool, what: str) -> Finding:
-    wrong = sum(key(one) != key(other) for one, other in pairs)
+def _same_words(
+    answer: Answer, pairs: Sequence[tuple[Piece, Piece]], what: str, wrong: int | None = None
+) -> Finding:
+    if wrong is None:
+        wrong = sum(key(one) != key(other) for one, other in pairs)
     marked = dict.fromkeys(span for pair in pairs for span in spans(pair, "word"))
-    return Finding(enough and not wrong, f"{wrong} {what}", tuple(marked) or answer.whole)
+    return Finding(
+        bool(pairs) and not wrong, f"{wrong} of {len(pairs)} {what}", tuple(marked) or answer.whole
+    )
 
 
 def _no_alliteration(answer: Answer, wrong: int, enough: bool) -> Finding:
