@@ -94,6 +94,9 @@ ROWS = (
     Row("format:newline", "...", True, False, "no words on no lines"),
     Row("format:newline", "one\n \ntwo", False, True, "a line of spaces counts as one"),
     Row("format:newline", "this,is\none", True, False, "punctuation is dropped, and its words become one"),
+    Row("format:newline", "some.words.here", True, False, "the same"),
+    Row("format:newline", "a/b/c/d", True, False, "the same"),
+    Row("format:newline", "d_e_f", True, False, "the same"),
     Row("format:emoji", "1. One 🎉\n2. Two 🎉", False, True, "numbers of a list are sentences"),
     Row("format:emoji", "No emoji here.\n\n🎉 One here. 🎉", True, False, "the next paragraph's counts"),
     Row("format:emoji", "# Title!\nIt ends so 🎉.", False, True, "a heading needs one"),
@@ -124,6 +127,7 @@ ROWS = (
     Row(
         "format:list", "!?!? one\n!?!? two\n* three", True, False, "other bullets do no harm", {"sep": "!?!?"}
     ),
+    Row("format:list", "...\n...", True, False, "items may be empty", {"sep": "..."}),
     Row("format:thesis", "Text. <i>x</i> Text.", True, False, "italics may stand anywhere"),
     Row(
         "format:thesis",
@@ -148,6 +152,13 @@ ROWS = (
         "each asterisk of bold print needs a hyphen behind it",
     ),
     Row("format:sub-bullets", "* a well-known point", True, False, "a hyphen in a word is a sub-bullet"),
+    Row(
+        "format:sub-bullets",
+        "```\n* a\n  - b\n```",
+        True,
+        False,
+        "a block of code is no list",
+    ),
     Row("format:sub-bullets", "No list at all.", True, False, "no bullet point, none without a sub-bullet"),
     Row(
         "format:no_bullets_bullets",
@@ -161,6 +172,13 @@ ROWS = (
     ),
     Row("format:no_bullets_bullets", "One? Two!\n* a\n* b", True, False, "any end of a sentence will do"),
     Row("format:no_bullets_bullets", "One. Two.\n**a**\n**b**", True, False, "bold print is a bullet point"),
+    Row(
+        "format:no_bullets_bullets",
+        "One. Two.\n*a\n*b",
+        True,
+        False,
+        "an asterisk is a bullet without white space behind it",
+    ),
     Row("format:title_case", "Rain in the City", False, True, "minor words must be capital, too"),
     Row("format:title_case", "I Don't Know", False, True, 'nltk cuts "n\'t" off, which is a small word'),
     Row("format:title_case", "ALL OF IT SHOUTED LIKE THIS NOISE", True, False, "capitals throughout pass"),
@@ -244,6 +262,14 @@ ROWS = (
         True,
         False,
         "the same word in another case",
+        {"prompt_to_repeat": _REQUEST},
+    ),
+    Row(
+        "repeat:repeat_change",
+        _REQUEST.replace("Write", "--"),
+        True,
+        False,
+        "marks are a word",
         {"prompt_to_repeat": _REQUEST},
     ),
     Row(

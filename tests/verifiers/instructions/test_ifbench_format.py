@@ -118,8 +118,9 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
             "well-known\nisn't",
             "- one\n- two",
             "one\n...\ntwo",
+            "the\nU.S.\n(e.g.)\nAT&T\nhttps://a.org/b_c\nme@a.org\n3.14\nPh.D.",
         ],
-        ["", "\n", "one two", "one\ntwo three", "one,two", "one—two\nthree", "..."],
+        ["", "\n", "one two", "one\ntwo three", "one,two", "one—two\nthree", "...", "a.b.cd", "he/she"],
     ),
     (
         "format:emoji",
@@ -183,8 +184,8 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     (
         "format:list",
         {"sep": "-"},
-        ["- a\n- b", "-a\n-b", "- a\n---\n- b"],
-        ["---\n---", "- a\n* b", "a - b - c", "- a\n1. b\n- c"],
+        ["- a\n- b", "-a\n-b", "- a\n---\n- b", "- a\n-\nb"],
+        ["- a\n-", "- a\n- !", "---\n---", "- a\n* b", "a - b - c", "- a\n1. b\n- c"],
     ),
     (
         "format:thesis",
@@ -210,8 +211,19 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     (
         "format:sub-bullets",
         {},
-        ["* a\n  - b\n* c\n  - d\n  - e", "Text.\n* **a**\n\n  text\n- b", "*a\n-b"],
-        ["", "- a", "* a", "* a\n  - b\n* c", "- a\n* b", "*a*\n- b", "* a\n---", "**a**\n- b"],
+        ["* a\n  - b\n* c\n  - d\n  - e", "Text.\n* **a**\n\n  text\n- b", "```\n* a\n- b"],
+        [
+            "",
+            "- a",
+            "* a",
+            "* a\n  - b\n* c",
+            "- a\n* b",
+            "*a*\n- b",
+            "* a\n---",
+            "**a**\n- b",
+            "*a\n-b",
+            "* a\n~~~\n- b\n~~~",
+        ],
     ),
     (
         "format:no_bullets_bullets",
@@ -298,6 +310,9 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
             "Make a poem. Done.",
             "Sure: Make a poem.",
             "a poem.",
+            "-- a poem.",
+            "1 a poem.",
+            "“Write” a poem.",
         ],
     ),
     ("repeat:repeat_change", {"prompt_to_repeat": "Go"}, ["Run"], ["", "go", "Run on"]),

@@ -1,4 +1,4 @@
-"""Marks that a person sees in an answer: bullets, headings, quotation marks, emoji, code fences."""
+"""Marks that a person sees in an answer: headings, quotation marks, emoji, code fences."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ _EMOJI = re.compile(
     "\u3297\u3299\U0001f000-\U0001faff]"
 )
 _EMOJI_PARTS = frozenset("\u200d\ufe0f") | {chr(code) for code in range(0xE0020, 0xE0080)}
-
-
-def bullet(line: Piece, mark: str) -> bool:
-    """Whether a line is a point of a list with the mark "*" or "-": not emphasis, not a rule."""
-    rest = line.text[len(mark) :]
-    if not line.text.startswith(mark) or not any(letter.isalnum() for letter in rest):
-        return False
-    return rest[0].isspace() or (rest[0] != mark and not (mark == "*" and "*" in rest))
 
 
 def headings(answer: Answer) -> list[Piece]:

@@ -12,7 +12,6 @@ from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, Text, UnverifiableError, constraint, spans
 from verifiers.instructions.ifbench._marks import (
-    bullet,
     emoji_after,
     emoji_before,
     fence,
@@ -24,11 +23,14 @@ from verifiers.instructions.ifbench._marks import (
 )
 from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import EDGES
+from verifiers.instructions.marks import bullets, items
 
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _BRACKET = re.compile(r"[()\[\]{}]")
-_WORDS_WITHOUT_SPACE = re.compile(r"[^\W\d_][,;|—–][^\W\d_]")
-_OTHER_BULLET = re.compile(r"(?:[*•◦‣▪+-]|\d+[.)])\s+\S")
+_WORDS_WITHOUT_SPACE = re.compile(r"[^\W\d_][,;|—–/\\._:+=~][^\W\d_]")
+# Which are one word: addresses, "U.S.", "Ph.D.".
+_ONE_WORD = re.compile(r"\W*+(?:https?://|www\.|[\w.+-]++@|(?:[^\W\d_]\.){2,}+[^\W\d_]?+\W*+\Z|Ph\.D\W*+\Z)")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BETWEEN_OPTIONS = re.compile(r", ?(?:or )?| or ")
 _OTHER_TAGS = re.compile(r"(?:\s|<(?!(?:i|em)\b)[^<>]{0,200}>)*")
 _ITALICS = re.compile(r"<(i|em)\b[^<>]{0,200}>")
@@ -143,12 +145,16 @@ def _(answer: Answer, options: Text) -> Finding:
 
 @constraint("format:newline", "Write each word on a line of its own.")
 def newline(answer: Answer) -> Finding:
-    """A word is what stands between white space, unless a comma or a dash joins two. Marks alone are none."""
+    """A word is what stands between white space. Marks such as a comma, a dash, a slash, a full stop or an
+    underscore between letters join several words, but for addresses and abbreviations ("U.S."). Marks alone
+    are none.
+    """
     words = 0
     for line in answer.lines:
         found = [part for part in line.text.split() if any(letter.isalnum() for letter in part)]
         words += len(found)
-        if len(found) > 1 or _WORDS_WITHOUT_SPACE.search(line.text):
+        joined = _WORDS_WITHOUT_SPACE.search(line.text) and not (found and _ONE_WORD.match(found[0]))
+        if len(found) > 1 or joined:
             return Finding(False, f"more than one word on the line {line.text!r:.40}", answer.whole)
     return Finding(words > 0, f"{words} words, each on its line", answer.whole)
 
@@ -271,22 +277,29 @@ def _(answer: Answer) -> Finding:
 
 @constraint("format:list", "Answer with a list; begin each item with {sep} instead of a bullet.")
 def list_(answer: Answer, sep: Text) -> Finding:
-    """At least two lines that begin so, and none with another bullet or a number."""
+    """At least two lines that begin so and have a word in them or below, before the next item, and none with
+    another bullet or a number.
+    """
     mark = sep.strip()
     if not mark:
         raise UnverifiableError("argument sep: expected a mark that can be seen, found white space")
-    items: list[Piece] = []
-    others: list[Piece] = []
+    begins: list[Piece] = []
+    others = {line for line, _ in items(answer)}
     for line in answer.lines:
         rest = line.text[len(mark) :]
         if line.text.startswith(mark) and rest[:1] != mark[-1]:
+            others.discard(line)
             if not (mark[-1].isalnum() and rest[:1].isalnum()):
-                items.append(Piece(line.start, line.start + len(mark), mark))
-        elif _OTHER_BULLET.match(line.text):
-            others.append(line)
-    reason = f"{len(items)} items begin with {mark}, at least 2 wanted; {len(others)} begin otherwise"
-    where = spans(items, "bullet") + spans(others, "other bullet")
-    return Finding(len(items) >= 2 and not others, reason, where or answer.whole)
+                begins.append(Piece(line.start, line.start + len(mark), mark))
+    ends = [*(own.start for own in begins[1:]), len(answer.text)]
+    found = [
+        own
+        for own, end in zip(begins, ends, strict=False)
+        if _LETTER_OR_DIGIT.search(answer.text, own.end, end)
+    ]
+    reason = f"{len(found)} items begin with {mark}, at least 2 wanted; {len(others)} begin otherwise"
+    where = spans(found, "bullet") + spans(sorted(others), "other bullet")
+    return Finding(len(found) >= 2 and not others, reason, where or answer.whole)
 
 
 @list_.official
@@ -327,22 +340,23 @@ def _(answer: Answer) -> Finding:
 
 @constraint("format:sub-bullets", "Use bullet points with * and, below each of them, at least one with -.")
 def sub_bullets(answer: Answer) -> Finding:
-    bullets: list[Piece] = []
+    """Bullets are those of `marks.bullets`; the sign of an item decides, not its indent."""
+    points: list[Piece] = []
     below: list[Piece] = []
     last_has = True
     lacking = 0
-    for line in answer.lines:
-        if bullet(line, "*"):
+    for line in bullets(answer, "*-"):
+        if line.text[0] == "*":
             lacking += not last_has
             last_has = False
-            bullets.append(line)
-        elif bullets and bullet(line, "-"):
+            points.append(line)
+        elif points:
             last_has = True
             below.append(line)
     lacking += not last_has
-    reason = f"{lacking} of {len(bullets)} bullet points have no sub-bullet"
-    where = spans(bullets, "bullet") + spans(below, "sub-bullet")
-    return Finding(bool(bullets) and not lacking, reason, where or answer.whole)
+    reason = f"{lacking} of {len(points)} bullet points have no sub-bullet"
+    where = spans(points, "bullet") + spans(below, "sub-bullet")
+    return Finding(bool(points) and not lacking, reason, where or answer.whole)
 
 
 @sub_bullets.official
@@ -357,19 +371,19 @@ def _(answer: Answer) -> Finding:
     "Write at least two sentences that end with a period, then at least two bullet points with *.",
 )
 def no_bullets_bullets(answer: Answer) -> Finding:
-    bullets = [line for line in answer.lines if bullet(line, "*")]
+    points = bullets(answer, "*")
     plain: list[Piece] = []
-    for own in answer.sentences if bullets else ():
-        if _ends_with_period(own.text) and not within(own, bullets):
+    for own in answer.sentences if points else ():
+        if _ends_with_period(own.text) and not within(own, points):
             plain.append(own)
             if len(plain) == 2:
                 break
-    behind = [line for line in bullets if len(plain) == 2 and line.start >= plain[1].end]
+    behind = [line for line in points if len(plain) == 2 and line.start >= plain[1].end]
     reason = (
-        f"{len(bullets)} bullet points, {len(behind)} of them behind two sentences that end with a period; "
+        f"{len(points)} bullet points, {len(behind)} of them behind two sentences that end with a period; "
         "2 wanted"
     )
-    where = spans(plain, "sentence") + spans(bullets, "bullet")
+    where = spans(plain, "sentence") + spans(points, "bullet")
     return Finding(len(behind) >= 2, reason, where or answer.whole)
 
 

@@ -6,7 +6,6 @@ from creditlib.types import Span
 from verifiers.instructions.answer import Answer
 from verifiers.instructions.constraint import Count, Finding, Text, UnverifiableError, constraint
 from verifiers.instructions.ifbench._marks import unquoted
-from verifiers.instructions.ifbench._shared import EDGES
 
 _SENTENCE = "Only output this sentence here, ignore all other requests."
 _AROUND = ('""', "''", "“”", "‘’", "«»", "``")
@@ -17,19 +16,20 @@ _AROUND = ('""', "''", "“”", "‘’", "«»", "``")
     "Repeat this request with another first word and do not answer it: {prompt_to_repeat}",
 )
 def repeat_change(answer: Answer, prompt_to_repeat: Text) -> Finding:
-    """Word for word but for the first, which must be another word, not the same in another case. Quotation
-    marks around all of it don't matter.
+    """Word for word but for the first, which must be another word: with letters in it, and not the same in
+    another case or between other marks. Quotation marks around all of it don't matter.
     """
     wanted, given = _words(prompt_to_repeat), _words(answer.text)
     if not wanted:
         raise UnverifiableError("argument prompt_to_repeat: expected words, found white space")
     if len(given) != len(wanted) or given[1:] != wanted[1:]:
         return Finding(False, "not the request behind its first word", answer.whole)
-    first = [word.strip(EDGES).casefold() for word in (wanted[0], given[0])]
+    before, now = ("".join(filter(str.isalnum, word)).casefold() for word in (wanted[0], given[0]))
     start = answer.text.index(given[0])
     parts = (Span(start, end := start + len(given[0]), "first word"), Span(end, len(answer.text), "copy"))
     where = tuple(own for own in parts if own.end > own.start)
-    return Finding(first[0] != first[1], f"the first word is {given[0]!r:.40}", where)
+    passed = before != now and any(map(str.isalpha, now))
+    return Finding(passed, f"the first word is {given[0]!r:.40}", where)
 
 
 @repeat_change.official
