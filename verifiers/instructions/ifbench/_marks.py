@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -34,12 +34,8 @@ def headings(answer: Answer) -> list[Piece]:
 
 def within(piece: Piece, lines: Sequence[Piece]) -> bool:
     """Whether a piece of a text lies in one of these lines, which are in order."""
-    before = bisect_right(lines, piece.start, key=_start) - 1
+    before = bisect_left(lines, Piece(piece.start + 1, 0, "")) - 1
     return before >= 0 and piece.start < lines[before].end
-
-
-def _start(line: Piece) -> int:
-    return line.start
 
 
 def fence(line: Piece) -> bool:
@@ -71,7 +67,7 @@ def is_emoji(letter: str) -> bool:
     """Whether a character is one by the block it is in: pictographs, dingbats, weather and game signs, flags'
     letters. Digits, "©" and "™", which Unicode counts too, are none; "✓", which it does not count, is one.
     """
-    return _EMOJI.match(letter) is not None
+    return letter >= "\u20e3" and _EMOJI.match(letter) is not None
 
 
 def emoji_before(text: str, start: int, end: int) -> Piece | None:

@@ -164,6 +164,8 @@ def character_reverse(answer: Answer) -> Finding:
     """Read from its end it names the bald eagle; as it is written it holds no word that such a sentence holds
     forwards.
     """
+    if "elgae" not in answer.folded:  # spares cutting it into words
+        return Finding(False, "letters, read backwards", answer.whole)
     text = " ".join(word.text.lower() for word in answer.words)
     passed = re.search(r"\belgae dlab\b", text) is not None and not _FORWARD_WORDS.search(text)
     return Finding(passed, "letters, read backwards", answer.whole)
