@@ -12,6 +12,7 @@ from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, Text, UnverifiableError, constraint, spans
 from verifiers.instructions.ifbench._marks import (
+    Quotation,
     emoji_after,
     emoji_before,
     fence,
@@ -177,7 +178,7 @@ def emoji(answer: Answer) -> Finding:
     found: list[Piece] = []
     bare_ends: list[Piece] = []
     for own in answer.sentences:
-        if within(own, titles):
+        if titles and within(own, titles):
             continue
         own_emoji = emoji_after(answer.text, own.end) or emoji_before(answer.text, own.start, own.end)
         if own_emoji:
@@ -249,18 +250,20 @@ def _(answer: Answer) -> Finding:
 @constraint("format:quote_unquote", "Explain every phrase in quotes right behind it, outside quotes.")
 def quote_unquote(answer: Answer) -> Finding:
     """At least one phrase in double quotes, and at least two words between it and the next one or the end."""
-    quoted: list[Span] = []
+    quoted: list[Quotation] = []
     for found in reversed(quotations(answer.text)):  # those within others come behind them
         if found.double and (not quoted or found.end <= quoted[-1].start):
-            quoted.append(Span(found.start, found.end, "quote"))
+            quoted.append(found)
     quoted.reverse()
     starts = [word.start for word in answer.words]
     ends = [own.start for own in quoted[1:]] + [len(answer.text)]
+    read: list[Span] = []
     for own, end in zip(quoted, ends, strict=False):
+        read.append(Span(own.start, own.end, "quote"))
         if bisect_left(starts, end) - bisect_left(starts, own.end) < 2:
             phrase = answer.text[own.start : own.end]
-            return Finding(False, f"no explanation behind {phrase:.40}", tuple(quoted))
-    return Finding(bool(quoted), f"{len(quoted)} quoted phrases explained", tuple(quoted) or answer.whole)
+            return Finding(False, f"no explanation behind {phrase:.40}", tuple(read))
+    return Finding(bool(read), f"{len(read)} quoted phrases explained", tuple(read) or answer.whole)
 
 
 @quote_unquote.official
