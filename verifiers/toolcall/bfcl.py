@@ -23,7 +23,19 @@ _TEXT = frozenset("string String str char".split())
 
 _QUOTES = str.maketrans("’‘“”'", '"""""')
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_SEPARATORS = re.compile(r"[ \t\n,./\-_*]+")
+_DATE = re.compile(r"(?<!\d)(?:\d{4}([-/. ])\d\d?\1\d\d?|\d\d?([-/. ])\d\d?\2\d{4})(?!\d)")
+_HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W_])|(?<=[^\W_])-(?=[^\W\d_]{2})")  # well-known, GPT-4, 3-day
+_SEPARATOR = re.compile(r"[-/. ]")
+_MATHS = re.compile(r"[()\[\]{}*^+=]")
+_PUNCTUATION = re.compile(r"[ \t\n,._]+")
+_SPACE = re.compile(r"\s+")
+# Texts of which every character counts. A formula is none that has two words side by side.
+_PLACE = re.compile(r"@|://|^\s*(?:[.~]*/|www\.)|\S/[^\s/]*\w\.\w")  # addresses, URLs, paths
+_FORMULA = re.compile(
+    r"(?:[\d()\[\]{}]|(?<![^\W_])x(?![^\W_]))\s*[-*/^+=]|[-*/^+=]\s*(?:[\d()\[\]{}]|x(?![^\W_]))"
+    r"|(?<=\dx)\s*[-*/^+=]"
+)
+_PROSE = re.compile(r"[^\W\d_]{2}[\s,]+[^\W\d_]{2}")
 
 
 def judge(expected: Sequence[Expected], calls: Sequence[Call]) -> tuple[str, tuple[str, ...]]:
@@ -148,25 +160,38 @@ def _inner(schema: Any) -> Mapping[str, Any]:
 
 
 def normal(text: str) -> str:
-    """Equal for texts that say the same: case, kind of quotes, spaces and the punctuation , . / - _ * do not
-    count, except where they make another number.
+    """Equal for texts that say the same: case, kind of quotes, spaces, the punctuation , . _ and hyphens within
+    words do not count, except where they make another number. Operators and signs do, and in addresses, paths
+    and formulas all but case and spaces does.
     """
     if text.isalnum():
         return text.casefold()
-    text = _THOUSANDS.sub("", text.casefold().translate(_QUOTES)).replace("**", "^")
-    return _SEPARATORS.sub(_joint, text)
+    text = text.casefold().translate(_QUOTES)
+    if _PLACE.search(text):
+        return _SPACE.sub(_gap, text.strip())
+    text = _THOUSANDS.sub("", text).replace("**", "^")
+    text = _DATE.sub(lambda date: _SEPARATOR.sub(" ", date[0]), text)
+    if not _MATHS.search(text):
+        text = _HYPHEN.sub(" ", text)
+    if _FORMULA.search(text) and not _PROSE.search(text):
+        return _SPACE.sub(_gap, text.strip())
+    return _PUNCTUATION.sub(_joint, text)
+
+
+def _gap(match: re.Match[str]) -> str:
+    """What of white space counts: between two digits that they are two numbers."""
+    text = match.string
+    return " " * (text[match.start() - 1].isdigit() and text[match.end()].isdigit())
 
 
 def _joint(match: re.Match[str]) -> str:
-    """What of a run of separators counts: before a digit a minus sign or a decimal point, and between two
-    digits that they are two numbers.
+    """What of a run of punctuation counts: before a digit a decimal point, and between two digits that they are
+    two numbers.
     """
     run, text = match[0], match.string
     if not text[match.end() : match.end() + 1].isdigit():
         return ""
     before = text[max(match.start() - 1, 0) : match.start()]
     point = run.endswith(".") and not (before + run)[-2:-1].isalpha()
-    head = run[:-1] if point else run
-    sign = head.endswith("-") and not (before + head)[-2:-1].isalnum()
     gap = " " if before.isdigit() and run != "." else ""
-    return gap + "-" * sign + "." * point
+    return gap + "." * point

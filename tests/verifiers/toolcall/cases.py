@@ -141,6 +141,22 @@ BFCL = {
     '`"1.5"` for `"15"`': _value("string", ["15"], "'1.5'", True, False),
     '`"x**2"` for `"x^2"`': _value("string", ["x^2"], "'x**2'", True, True),
     '`"x2"` for `"x^2"`': _value("string", ["x^2"], "'x2'", True, False),
+    "`/` for `-` in a formula": _value(
+        "string", ["2x**3 - 3x**2 + 4x - 5"], "'2x**3 / 3x**2 + 4x * 5'", True, False
+    ),
+    '`"- 5"` for `"5"`': _value("string", ["5"], "'- 5'", True, False),
+    '`"5 / 3"` for `"5 - 3"`': _value("string", ["5 - 3"], "'5 / 3'", True, False),
+    '`"-inf"` for `"inf"`': _value("string", ["inf"], "'-inf'", True, False),
+    '`"-sin(x)"` for `"sin(x)"`': _value("string", ["sin(x)"], "'-sin(x)'", True, False),
+    '`"AB-"` for `"AB"`': _value("string", ["AB"], "'AB-'", True, False),
+    "a mail address without its dots": _value("string", ["john.doe@x.com"], "'johndoe@xcom'", True, False),
+    "a path without its slashes": _value("string", ["/home/user/file"], "'homeuserfile'", True, False),
+    "a URL without its dot": _value("string", ["https://x.com/a"], "'https://xcom/a'", True, False),
+    "other case and spaces in a formula": _value("string", ["2x - 3"], "'2X-3'", True, True),
+    "a hyphenated word as two, or as one with a number": _value(
+        "string", ["well-known COVID-19"], "'well known COVID19'", True, True
+    ),
+    "a date with slashes for hyphens": _value("string", ["2024-04-01"], "'2024/04/01'", True, True),
     '`"-"` for `","`': _value("string", [","], "'-'", True, False),
     '`""` for a text that may be left out': _value("string", ["a", ""], "''", True, True),
     '`""` for a number that may be left out': _value("integer", [1, ""], "''", False, False),
