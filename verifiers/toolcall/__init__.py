@@ -4,10 +4,10 @@ Flags that a `Check` may carry (`docs/verifiers/toolcall.md` explains them):
 
 Problems of the data, never the policy's fault:
     data:gold               RLLA's ground truth cannot be read; correctness NaN, without a block format too
-    data:functions          a function without a name; NaN
+    data:functions          a function without a name, or whose parameters are no JSON Schema; NaN
     data:answers            BFCL's answers cannot be satisfied by any response; correctness NaN
     data:unknown_parameter  they have a parameter that the function lacks
-    data:types              official mode: types of Java or JavaScript; correctness NaN
+    data:types              official mode: types of Java or JavaScript, or several; correctness NaN
 
 Limits met by the prediction:
     match:budget            too many calls to search for the best assignment; taken in order

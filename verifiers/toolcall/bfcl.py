@@ -12,7 +12,7 @@ from typing import Any
 
 from verifiers.toolcall.assign import perfect_matching
 from verifiers.toolcall.calls import Call
-from verifiers.toolcall.schema import OMIT, Expected, plain
+from verifiers.toolcall.schema import OMIT, Expected, kinds_of, plain
 from verifiers.toolcall.values import listed, named, shown
 
 _MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands for the one at its place
@@ -20,6 +20,7 @@ _MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands fo
 # The names that BFCL's Python, Java and JavaScript functions, OpenAI and JSON Schema give a type.
 _WHOLE = frozenset("integer int byte short long Bigint BigInteger".split())
 _TEXT = frozenset("string String str char".split())
+_NULL = frozenset(["null"])
 
 _QUOTES = str.maketrans("’‘“”'", '"""""')
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -96,8 +97,8 @@ def _problems(expected: Expected, call: Call, where: str) -> list[str]:
 
 
 def _right(value: Any, answers: Sequence[Any], schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
-    text = kind in _TEXT or kind in (None, "any")
+    kinds = kinds_of(schema)
+    text = not kinds or not kinds.isdisjoint((*_TEXT, "any"))
     if any(_equal(value, answer, schema) for answer in answers if text or answer != OMIT):
         return True
     # Saying the default is as good as leaving it out.
@@ -109,13 +110,14 @@ def _equal(value: Any, answer: Any, schema: Mapping[str, Any]) -> bool:
 
     Recursive, as deep as the answer is: the data's depth, not the response's.
     """
-    kind = schema.get("type")
+    kinds = kinds_of(schema)
+    text = not kinds.isdisjoint(_TEXT)
     if isinstance(answer, bool) or answer is None or isinstance(value, bool) or value is None:
-        return value is answer or (kind in _TEXT and _says(value, answer))
+        return value is answer or (text and _says(value, answer))
     if isinstance(answer, int | float):
-        if isinstance(value, float) and isinstance(answer, int) and (kind in _WHOLE or kind in _TEXT):
+        if isinstance(value, float) and isinstance(answer, int) and kinds and kinds <= _WHOLE | _TEXT | _NULL:
             return False
-        return value == answer if isinstance(value, int | float) else kind in _TEXT and _says(value, answer)
+        return value == answer if isinstance(value, int | float) else text and _says(value, answer)
     if isinstance(answer, str):
         return isinstance(value, str) and _same_text(value, answer)
     if isinstance(answer, Mapping):
@@ -160,9 +162,9 @@ def _inner(schema: Any) -> Mapping[str, Any]:
 
 
 def normal(text: str) -> str:
-    """Equal for texts that say the same: case, kind of quotes, spaces, the punctuation , . _ and hyphens within
-    words do not count, except where they make another number. Operators and signs do, and in addresses, paths
-    and formulas all but case and spaces does.
+    """Equal for texts that say the same: case, kind of quotes, spaces, the punctuation , . _ and hyphens
+    within words do not count, except where they make another number. Operators and signs do, and in
+    addresses, paths and formulas all but case and spaces does.
     """
     if text.isalnum():
         return text.casefold()
@@ -185,8 +187,8 @@ def _gap(match: re.Match[str]) -> str:
 
 
 def _joint(match: re.Match[str]) -> str:
-    """What of a run of punctuation counts: before a digit a decimal point, and between two digits that they are
-    two numbers.
+    """What of a run of punctuation counts: before a digit a decimal point, and between two digits that they
+    are two numbers.
     """
     run, text = match[0], match.string
     if not text[match.end() : match.end() + 1].isdigit():

@@ -63,7 +63,7 @@ def foreign_types(expected: Sequence[Expected]) -> set[str]:
         for own in expected
         for schema in own.properties.values()
         for kind in (schema.get("type"), _items_type(schema))
-        if kind not in _TYPES and kind is not None
+        if kind is not None and not (isinstance(kind, str) and kind in _TYPES)
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from typing import Any, get_args
@@ -197,3 +198,85 @@ def test_random_responses(seed: int) -> None:
                         assert end <= span.start < span.end <= len(response)
                         end = span.end
                 assert checks == check(response, mode=mode, think=think, **reference)
+
+
+ODD: list[Any] = [
+    *(None, True, False, 0, -1, 1.5, float("nan"), float("inf"), 10**5000, "", "x", "string", "\ud800", b"a"),
+    *(
+        [],
+        {},
+        [[]],
+        [["x"]],
+        [""],
+        [None],
+        ["string", "null"],
+        {"x": []},
+        {"": {}},
+        {1: 2},
+        {"x": {"x": [1]}},
+    ),
+    *(
+        {"type": []},
+        {"type": ["array", "null"], "items": [{}]},
+        {"type": {}},
+        {"f": {"x": [["a"]]}},
+        {"f": {}},
+    ),
+]
+DEEP: Any = []
+for _ in range(5000):
+    DEEP = [DEEP]
+ODD.append(DEEP)
+
+
+def mutated(value: Any, rng: random.Random) -> Any:
+    """A copy of JSON data with some of it replaced."""
+    if rng.random() < 0.06:
+        return rng.choice(ODD)
+    if isinstance(value, dict):
+        names = [*value, *rng.choices(["required", "items", "default", "enum", "z"], k=rng.random() < 0.1)]
+        return {
+            key: mutated(value.get(key, "x"), rng) if key in value else rng.choice(ODD)
+            for key in names
+            if rng.random() > 0.03
+        }
+    if isinstance(value, list):
+        return [mutated(own, rng) for own in value for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 0)))]
+    return value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_references(seed: int) -> None:
+    """Whatever a schema, an answer or a ground truth is: a verdict, never an exception."""
+    rng = random.Random(seed)
+    responses = [
+        *(
+            "",
+            "[f(x='a1', y=[1.0])]",
+            "[f(x=None)]",
+            "[f(x=['a'])]",
+            "[f(x={'x': 1})]",
+            "[f()]",
+            "[f(x=1e308)]",
+        ),
+        *(GOLD, "<response>b</response>", with_value('{"x": [true, null]}'), with_value('""')),
+    ]
+    answers = [{"f": {"x": ["a1", "1"], "y": ["", [1.0]]}}, {"f": {"x": ["2"], "y": [[2.0]]}}]
+    for _ in range(700):
+        reference: dict[str, Any] = {
+            "functions": mutated(FUNCTIONS, rng) or [],
+            "answers": rng.choice([None, mutated(answers[: rng.randint(0, 2)], rng)]),
+        }
+        if rng.random() < 0.2:
+            at = rng.randrange(len(GOLD))
+            reference = {
+                "gold": GOLD[:at] + "".join(rng.choices(PIECES, k=3)) + GOLD[at + rng.randrange(9) :]
+            }
+        for response in rng.sample(responses, 3):
+            for mode in MODES:
+                for reward, found in check(
+                    response, mode=mode, think=rng.random() < 0.5, **reference
+                ).items():
+                    low, high = BOUNDS[reward]
+                    assert math.isnan(found.score) or low <= found.score <= high
+                    (found.reason + (found.info or "")).encode()

@@ -90,10 +90,15 @@ ONE = {"x": {"type": "integer"}}
     [
         ([{"parameters": {}}], [{"f": {}}], ("data:functions",)),
         (["f"], None, ("data:functions",)),
+        (function(ONE, [["x"]]), [{"f": {"x": [1]}}], ("data:functions",)),
+        ([{"name": "f", "parameters": {"properties": ONE, "required": True}}], None, ("data:functions",)),
+        (function({"x": {"type": [["integer"]]}}), [{"f": {"x": [1]}}], ("data:functions",)),
+        (function({"x": {"items": {"type": {}}}}), [{"f": {"x": [1]}}], ("data:functions",)),
         (FUNCTIONS, [{"g": {"x": [1]}}], ("data:answers",)),
         (FUNCTIONS, [{"f": {"x": 1}}], ("data:answers",)),
         (FUNCTIONS, [{"f": {"x": [1]}, "g": {}}], ("data:answers",)),
         (FUNCTIONS, [{"f": {"x": []}}], ("data:answers",)),  # live_simple_106, _112
+        (function(ONE), [{"f": {"x": []}}], ("data:answers",)),  # it may be left out, but not here
         (FUNCTIONS, [{"f": {}}], ("data:answers",)),  # live_multiple_964
         (FUNCTIONS, [{"f": {"x": [1], "z": [2]}}], ("data:answers", "data:unknown_parameter")),  # ..._862
     ],
@@ -141,6 +146,26 @@ def test_types_of_other_languages_and_unknown_ones(schema: Any, answer: Any, val
     functions, answers = function({"x": schema}), [{"f": {"x": [answer]}}]
     assert check(f"[f(x={value})]", functions=functions, answers=answers)["correctness"].score == 3
     assert check("[f(x='other')]", functions=functions, answers=answers)["correctness"].score == -3
+
+
+@pytest.mark.parametrize(
+    "kinds, answer, right, wrong",
+    [
+        (["string", "null"], "a", "'A'", "None"),
+        (["string", "null"], None, "None", "''"),
+        (["integer", "null"], 1, "1", "1.0"),
+        (["integer", "number"], 1, "1.0", "'1'"),
+        (["integer", "string"], 1, "'1'", "1.0"),
+        ([], 1, "1.0", "2"),
+    ],
+)
+def test_several_types(kinds: list[str], answer: Any, right: str, wrong: str) -> None:
+    """Any of them will do; the official rules know no such thing."""
+    reference: Any = {"functions": function({"x": {"type": kinds}}), "answers": [{"f": {"x": [answer]}}]}
+    assert check(f"[f(x={right})]", **reference)["correctness"].score == 3
+    assert check(f"[f(x={wrong})]", **reference)["correctness"].score == -3
+    official = check(f"[f(x={right})]", mode="official", **reference)["correctness"]
+    assert math.isnan(official.score) and official.flags == ("data:types",)
 
 
 def test_official_rules_know_python_only() -> None:
