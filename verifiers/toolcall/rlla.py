@@ -245,7 +245,7 @@ def _official_format(text: str, wanted: Wanted, think: bool) -> bool:
     calls, reply = f"{CALLS[0]}\n|\n{CALLS[1]}", f"{REPLY[0]}|{REPLY[1]}"
     blocks = "\n".join([*([calls] if wanted.calls else []), *([reply] if wanted.reply else [])])
     forms = [f"{THINK[0]}|{THINK[1]}" + (f"\n{blocks}" if blocks else "")]
-    if not think:
+    if blocks and not think:
         forms.append(blocks)
     tags = (*(CALLS if wanted.calls else ()), *(REPLY if wanted.reply else ()))
     return any(_follow(text, form.split("|")) for form in forms) and all(text.count(tag) == 1 for tag in tags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 from creditlib.types import Check, CreditlibError
@@ -117,7 +117,7 @@ class ToolCallVerifier:
         wall_seconds: float = 30.0,
         memory_mb: int = 1024,
     ) -> None:
-        Judge(mode, think)  # a mistake is told here, not by a worker
+        self._judge = Judge(mode, think)  # a mistake is told here, not by a worker
         self._limits = {"seconds": seconds, "wall_seconds": wall_seconds}
         self._pool: WorkerPool[Job, dict[str, Check]] = WorkerPool(
             Judge, (mode, think), workers=workers, memory_mb=memory_mb
@@ -126,7 +126,23 @@ class ToolCallVerifier:
     def check_many(self, jobs: Sequence[Job]) -> list[dict[str, Check]]:
         """Judge responses; one dict a job, in order, with the keys "format" and "correctness"."""
         answers = self._pool.map(jobs, **self._limits)
-        return [_given_up(answer) if isinstance(answer, Failure) else answer for answer in answers]
+        return [
+            self._given_up(job, answer) if isinstance(answer, Failure) else answer
+            for job, answer in zip(jobs, answers, strict=True)
+        ]
+
+    def _given_up(self, job: Job, failure: Failure) -> dict[str, Check]:
+        """The worst scores, but NaN where the reference lets nothing be judged: an empty response tells."""
+        flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}
+        reason = f"judging was given up: {failure.detail}"
+        found = {}
+        for reward, blank in self._judge(replace(job, response="")).items():
+            flags = (*blank.flags, flag[failure.kind])
+            if math.isnan(blank.score):
+                found[reward] = replace(blank, flags=flags)
+            else:
+                found[reward] = Check(BOUNDS[reward][0], reason, blank.info, flags=flags)
+        return found
 
     def close(self) -> None:
         """End the worker processes."""
@@ -186,11 +202,3 @@ def _verdict(good: bool, reason: str, reference: Reference, spans: Any, flags: t
 def _no_reference(reference: Reference) -> Check:
     info = reference.info if reference.expected else None
     return Check(math.nan, f"no response could be right: {reference.problem}", info, flags=reference.flags)
-
-
-def _given_up(failure: Failure) -> dict[str, Check]:
-    flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}
-    return {
-        reward: Check(worst, f"judging was given up: {failure.detail}", flags=(flag[failure.kind],))
-        for reward, (worst, _) in BOUNDS.items()
-    }

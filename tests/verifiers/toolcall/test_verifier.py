@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from creditlib.types import CreditlibError
+from verifiers.pool import Failure, WorkerPool
 from verifiers.toolcall import Job, ToolCallVerifier, check
 
 CALL = '<tool_call>\n{"name": "f", "parameters": {"x": 1}}\n</tool_call>'
@@ -52,6 +53,33 @@ def test_a_response_that_takes_too_long_is_given_up() -> None:
         found = verifier.check_many([Job("[f(x=[" + "1," * 9000 + "])]", functions=FUNCTIONS)])[0]
     assert (found["format"].score, found["correctness"].score) == (0, -3)
     assert found["correctness"].flags == ("timeout:cpu",)
+
+
+@pytest.mark.parametrize("mode", ["sound", "official"])
+def test_what_the_reference_says_outlives_giving_up(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkerPool, "map", lambda self, jobs, **limits: [Failure("cpu", "slow")] * len(jobs))
+    response = "[f(x=1)]"
+    unreadable = "<tool_call>\n{\n</tool_call>"
+    jobs = [
+        Job(response, gold=unreadable),
+        Job(response, functions=FUNCTIONS, answers=[{"f": {"x": 1}}]),
+        Job(response, functions=FUNCTIONS, answers=[{"f": {"x": [1]}}]),
+        Job(response, gold=CALL),
+    ]
+    with ToolCallVerifier(mode, workers=1) as verifier:
+        gold, answers, *good = (own["correctness"] for own in verifier.check_many(jobs))
+    for found, flag in ((gold, "data:gold"), (answers, "data:answers")):
+        assert math.isnan(found.score) and found.flags == (flag, "timeout:cpu")
+    for found in good:
+        assert (found.score, found.flags) == (-3, ("timeout:cpu",))
+        assert found.info == '{"name": "f", "parameters": {"x": 1}}'
+
+
+def test_a_ground_truth_without_tags_has_no_empty_official_form() -> None:
+    for response, score in (("anything", 0), ("", 0), ("<think>a</think>", 1)):
+        for think in (True, False):
+            found = check(response, gold="<think>a</think>", mode="official", think=think)
+            assert found["format"].score == score
 
 
 def test_one_kind_of_reference() -> None:
