@@ -159,7 +159,7 @@ class ToolCall:
             "gold": gold,
             "functions": row.functions,
             "answers": row.answers,
-            "target": row.gold or self._answer(row.calls or ""),
+            "target": row.gold or (None if row.calls is None else self._answer(row.calls)),
             "kind": row.kind,
             "messages": messages,
             "facts": {**facts, "calls": calls},
@@ -170,8 +170,16 @@ class ToolCall:
     def target(self, prompt: Prompt) -> str:
         """The recorded answer where the data has one, else the reference calls, or the refusal where none is
         wanted.
+
+        Raises:
+            CreditlibError: nobody knows which calls are right.
         """
-        target: str = prompt.reference["target"]
+        target: str | None = prompt.reference["target"]
+        if target is None:
+            raise CreditlibError(
+                f"prompt {prompt.id!r} has no target: its tools or its possible answers cannot be read, so "
+                "the right calls are unknown. Mend or remove its row for a warm start"
+            )
         return target
 
     def information(self, prompt: Prompt, checks: Mapping[str, Check]) -> dict[str, str]:

@@ -131,7 +131,8 @@ def read_bfcl(path: Path, answers: Path) -> list[Row]:
         if not irrelevant and id not in possible:
             raise item.error(f"no possible answer for {id} in {answers / path.name}")
         found = possible.get(id, ())
-        calls = read_reference(functions, found).info if found else ""
+        reference = read_reference(functions, found)
+        calls = reference.info if reference.expected else None if reference.problem else ""
         kind = id.partition("-")[0].rpartition("_")[0]
         rows.append(Row(_messages(item, turns[0]), functions, calls, answers=found, kind=kind))
     return rows
@@ -139,6 +140,11 @@ def read_bfcl(path: Path, answers: Path) -> list[Row]:
 
 def _answers(item: Item) -> tuple[Mapping[str, Any], ...]:
     found = item.list("ground_truth")
+    if not found:
+        raise item.error(
+            f"{item.text('id')} has an empty list under 'ground_truth', and only rows of files named "
+            "irrelevance want no call"
+        )
     for answer in found:
         if not isinstance(answer, Mapping) or not all(
             isinstance(parameters, Mapping) and all(isinstance(own, list) for own in parameters.values())

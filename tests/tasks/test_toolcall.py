@@ -198,6 +198,14 @@ def test_no_call_is_told_where_none_is_wanted_and_nothing_where_nobody_knows() -
     assert "correctness" not in _rlla().information(_rlla().compose(silent, id="p"), {})
 
 
+def test_a_prompt_whose_calls_nobody_knows_has_no_target() -> None:
+    task = _bfcl()
+    prompt = task.compose(dataclasses.replace(ROW, calls=None), id="p")
+    assert "correctness" not in task.information(prompt, {})
+    with pytest.raises(CreditlibError, match=r"prompt 'p' has no target: .* Mend or remove its row"):
+        task.target(prompt)
+
+
 def test_the_wording_of_replays_is_a_setting() -> None:
     task = ToolCall(replay={"format": None, "correctness": "With\n{tools}\ncall {calls}!"})
     prompt = task.compose(ROW, id="p")

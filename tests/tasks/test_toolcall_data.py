@@ -223,6 +223,25 @@ def test_answers_that_are_wrong(tmp_path: Path, answer: Any) -> None:
         bfcl(tmp_path, QUESTION, answers=({"id": "multiple_3-1-2", "ground_truth": [answer]},))
 
 
+def test_an_empty_list_of_answers_is_no_wish_for_no_call(tmp_path: Path) -> None:
+    with pytest.raises(
+        MissingDataError, match=r"line 1: multiple_3-1-2 has an empty list under 'ground_truth'"
+    ):
+        bfcl(tmp_path, QUESTION, answers=({**ANSWER, "ground_truth": []},))
+
+
+@pytest.mark.parametrize("answer", [{"get_time": {}}, {"get_weather": {}, "get_time": {}}, {}])
+def test_calls_are_unknown_where_the_answers_cannot_be_read(tmp_path: Path, answer: Any) -> None:
+    (row,) = bfcl(tmp_path, QUESTION, answers=({**ANSWER, "ground_truth": [answer]},))
+    assert row.calls is None
+
+
+def test_calls_are_unknown_where_the_tools_cannot_be_read(tmp_path: Path) -> None:
+    odd = {**WEATHER, "parameters": {"properties": {}, "required": True}}
+    (row,) = bfcl(tmp_path, {**QUESTION, "function": [odd]}, answers=(), name="BFCL_irrelevance.json")
+    assert row.calls is None
+
+
 # ------------------------------------------------------------------ files
 
 
