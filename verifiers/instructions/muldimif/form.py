@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from verifiers.instructions.muldimif.rules import (
     HeadingAt,
@@ -14,7 +15,32 @@ from verifiers.instructions.muldimif.rules import (
     Tables,
     XmlAttributes,
 )
-from verifiers.instructions.muldimif.wording import QUOTES, Bounds, Count, Wording, unread
+from verifiers.instructions.muldimif.wording import FORM, QUOTES, Bounds, Count, Wording, unread
+
+# --------------------------------------------------------------------------- what a part is about
+
+# Words that end a noun phrase, or pick something.
+_NO_NOUN = (
+    "after all also always and any are as at be before both but by can contain containing contains each either every "
+    "except exactly first for from has have if in include includes including into is it its last least less more "
+    "most must never no none not of on once one only or other over same second should that than the then third to "
+    "twice under unless until up when where which while with within without"
+)
+_NOUN = rf"(?!(?:{'|'.join(_NO_NOUN.split())})\b)(?![a-z]+(?:ed|ing|ly|est|ically)\b)[a-z][a-z'-]*"
+_TOPIC = re.compile(
+    rf"\b(?:for|(?<=table )of|listing|lists|summarizing|summarizes|detailing|details|describing|describes|comparing|compares|"
+    rf"showing|shows|presenting|presents|explaining|about|focusing on|related to|regarding) "
+    rf"(?:(?:the|a|an|its|their|your|this) )?{_NOUN}(?:(?:,|,? and|,? or| of| in| about| for)?(?: (?:the|a|an|its|their|your))? {_NOUN}){{0,9}}"
+)
+_ENTIRE = re.compile(r"\b(?:entire|whole)\b")
+
+
+def _take_topics(wording: Wording) -> None:
+    """Note that what a part of an answer is about, which nobody judges, has been understood."""
+    for match in _TOPIC.finditer(wording.plain):
+        form = FORM.search(wording.plain, *match.span())
+        wording.take(match.start(), form.start() if form else match.end())
+
 
 # --------------------------------------------------------------------------- tables
 
@@ -40,6 +66,13 @@ _TABLE_ASIDE = re.compile(
     r"dedicated)\b[^.;]*|"
     r"\bone (?:column )?(?:(?:is )?dedicated to|for)\b[^.;]*"
 )
+_IN_TABLE = re.compile(
+    (
+        r"\b(?:(?:is|are|be|it|presented|displayed|organized|formatted|provided|structured|listed|shown|summarized|"
+        r"information|arranged|response|answer) |(?:present|display|organize|provide|list|summarize|put)(?: the| key| your| of| and| its| any){0,2}(?: NOUN){1,6} )"
+        r"in (?:a |an |the |concise |clear |structured |markdown |proper )*(?=tab)"
+    ).replace("NOUN", f"{_NOUN}(?: of(?: the)?)?")
+)
 _LIST_ENTRIES = re.compile(r"\b(?:list(?: of contents)?) (?:must|should|does|do|can|may|to|shall)\b")
 _IT = re.compile(r"^(?:it |limit it |limiting it )")
 _WITH_HEADER = re.compile(r"\bincluding (?:the )?headers?(?: row)?\b")
@@ -49,7 +82,7 @@ _NAMES_BEFORE = re.compile(
     r"(?: as)?:?\s*$"
 )
 _NAME_LIST = re.compile(
-    r"(?::|\b(?:titled|labeled|labelled|named) as:?|\bspecifically (?:including|titled as:?))\s*([^.;¤]+)"
+    r"(?::|\b(?:titled|labeled|labelled|named|called)(?: as)?:?|\bspecifically (?:including|titled as:?))\s*([^.;¤]+)"
 )
 _NOT_A_NAME = re.compile(r"^(?:one|another|each|the other)\b|\d|\b(?:which|that|to)\b")
 
@@ -75,6 +108,10 @@ def tables(wording: Wording) -> list[Rule]:
     with_header = wording.search(_WITH_HEADER) is not None
     names = _column_names(wording, sizes.get("columns"))
     wording.take_all(_TABLE_ASIDE)
+    wording.take_all(_IN_TABLE)
+    _take_topics(wording)
+    if _ENTIRE.search(wording.plain):
+        raise unread(wording.text, "an answer of nothing but a table")
     wording.take_all(_TABLE_WORDS)
     bounds = {unit: own.bounds for unit, own in sizes.items()}
     return [
@@ -133,12 +170,18 @@ _HEADING_WORDS = re.compile(
     r"levels?|h[1-6]|paragraphs? must start)\b|"
     r"\b(?:one|two|three|four) hash symbols?\b|#+|\bstarting with ¤+|\bheadings for each section\b"
 )
+_ONE_FOR = re.compile(
+    r"\b(?:one|another)(?: (?:level|heading))? (?=for\b)|\b(?:for|with|as|and|the)(?: the| an?)?(?: main| \w+'s| song| email| chapter)? title\b|"
+    r"\bat(?= (?:heading )?level)|\binto (?:clear |distinct )*sections\b|\b(?:clear |distinct )+sections\b|"
+    r"\bone (?:serves )?as\b|\bthe other\b|\b(?:for|and) another(?= for)|\bfor(?= ¤)|\bmain (?:points|sections|topics?)\b|"
+    r"\b(?:where|while)(?= the\b| ¤| one\b)"
+)
 _CONTENT_OF_HEADINGS = re.compile(r"\b(?:in|within|all|each) (?:the )?(?:titles and )?headings?\b")
 _AT_BEGINNING = re.compile(
     r"\b(?:begins?|starts?) with (?:an? )?(?:markdown )?(?:heading|level)|\bat the beginning\b"
 )
 _DEEPEST = re.compile(
-    rf"\b(?:up to|at most|not exceed|no deeper than|not go beyond) (?:heading )?level (?P<n>{_DIGIT})\b"
+    rf"\b(?:any headings used in the answer (?:must|should) )?(?:up to|at most|not exceed|no deeper than|not go beyond) (?:heading )?level (?P<n>{_DIGIT})\b"
 )
 _ONLY = re.compile(rf"^headings (?:should|must) be at level (?P<n>{_DIGIT})\b")
 _TITLE_BEFORE = re.compile(
@@ -190,6 +233,10 @@ def _heading_rules(wording: Wording) -> list[Rule]:
     levels = _levels(wording)
     titles = _titles(wording, levels)
     wording.take_all(_HEADING_WORDS)
+    wording.take_all(_ONE_FOR)
+    _take_topics(wording)
+    if _ENTIRE.search(wording.plain):
+        raise unread(wording.text, "an answer of nothing but headings")
     found: list[Rule] = []
     distinct = False
     for count in wording.counts:
@@ -268,6 +315,7 @@ _XML_WORDS = re.compile(rf"{_XML_CONDITION.pattern}|{_EACH_ELEMENT.pattern}|\bxm
 
 def data(wording: Wording) -> list[Rule]:
     found: list[Rule] = []
+    alone = _ENTIRE.search(wording.plain) is not None
     nesting = [
         own
         for own in wording.counts
@@ -280,6 +328,10 @@ def data(wording: Wording) -> list[Rule]:
         wording.take_all(_JSON_WORDS)
     elif "json" in wording.plain and wording.search(_JSON_FORMAT):
         found.append(JsonDepth(Bounds(low=1)))
+    if found:
+        wording.take_all(_JSON_FORMAT)
+        if alone:
+            found = [replace(own, alone=True) for own in found if isinstance(own, JsonDepth)]
     for count in wording.counts:
         if count.unit == "attributes" and "xml" in wording.plain:
             wording.take(count.start, count.end)

@@ -31,7 +31,7 @@ def read(text: str) -> tuple[Rule, ...]:
     """
     wording = Wording(text)
     rules = tuple(rule for reader in READERS for rule in reader(wording))
-    wording.finish()
+    wording.finish(words=bool(rules))
     if not rules:
         raise unread(text, "nothing in it can be checked")
     return rules

@@ -344,9 +344,14 @@ class Marked:
 
 @dataclass(frozen=True)
 class JsonDepth:
-    """A JSON object with so many levels of objects within objects (1: none within another)."""
+    """A JSON object with so many levels of objects within objects (1: none within another).
+
+    Args:
+        alone: nothing but spaces and a code fence may stand around it.
+    """
 
     bounds: Bounds
+    alone: bool = False
     kind: str = "json"
 
     def find(self, layout: Layout) -> Finding:
@@ -354,6 +359,8 @@ class JsonDepth:
             return Finding(False, "no JSON", layout.answer.whole)
         value, where = layout.json
         levels = depth(value)
+        if self.alone and not _alone(layout.answer.text, where):
+            return Finding(False, "more than JSON", layout.answer.whole)
         return Finding(
             levels > 0 and self.bounds.hold(levels),
             f"JSON of {levels} levels, {self.bounds} wanted",
@@ -436,6 +443,14 @@ def parts_of(layout: Layout, scope: Scope) -> Sequence[Piece]:
     if scope == "section":
         return layout.sections
     return layout.cells if scope == "cell" else layout.entries
+
+
+def _alone(text: str, where: Piece) -> bool:
+    """Whether a part of the answer is all of it, but for a code fence."""
+    before, after = text[: where.start].strip(), text[where.end :].strip()
+    return (before, after) == ("", "") or (
+        re.fullmatch(r"```(?:json)?", before, re.IGNORECASE) is not None and after == "```"
+    )
 
 
 def whole_word(word: str) -> re.Pattern[str]:

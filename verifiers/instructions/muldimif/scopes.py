@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import re
 
+from verifiers.instructions.muldimif.fillers import WHOLE
 from verifiers.instructions.muldimif.rules import Scope
 from verifiers.instructions.muldimif.wording import Wording, unread
 
-# Nouns that mean the answer as a whole.
-WHOLE = frozenset(
-    """
-    agreement analysis answer article blog breakdown code content curriculum definition description
-    diagram document email essay exam explanation guide information introduction it letter lines list
-    message methodology narrative news note outline output paper paragraph paraphrase passage poem post
-    presentation primer proposal question questionnaire reason recommendation reply report response
-    result review script sentence solution speech statement story summary test text textbook timeline
-    translation version worksheet writing
-    """.split()
-)
 # Nouns of which nothing can be said that bounds a part of the answer.
 _NEUTRAL = frozenset(
     """
@@ -46,7 +36,9 @@ _SUBJECT = re.compile(
     r"includes?|incorporates?|concludes?|ends|end|uses?|employs?|remains?|consists?|comprises?|"
     r"features?|begins?)\b"
 )
-_PART = re.compile(r"\b(?:each|every|per|all)(?: of the)? (?!in\b|of\b)((?:[a-z'-]+ ?){1,4})")
+_PART = re.compile(
+    r"\b(?:(?:in|within|of|for) (?=(?:each|every)\b))?(?:each|every|per|all)(?: of the)? (?!in\b|of\b)((?:[a-z'-]+ ?){1,4})"
+)
 _SCOPES: dict[str, Scope] = {
     "sentence": "sentence",
     "paragraph": "paragraph",
@@ -84,7 +76,7 @@ def scope_of(wording: Wording, several: bool = False) -> Scope:
                 continue
             raise unread(wording.text, f"what {match[0].strip()!r} is in an answer cannot be found")
         found.add(scope)
-        part = part or not _within(wording.plain, match.start())
+        part = part or not match[0].startswith(("in", "within", "of", "for"))
         wording.take(*match.span())
     for match in _IN_PART.finditer(wording.plain):
         if not wording.in_aside(match.start()):

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from verifiers.instructions.answer import Answer
 from verifiers.instructions.constraint import UnverifiableError
+from verifiers.instructions.muldimif.fillers import FILLERS, PHRASES, TOKEN
 
 LONGEST = 1000  # characters; the longest text of the public data has 400
 _REACH = 80  # characters before a number that may say what it bounds
@@ -77,6 +78,15 @@ _AFTER = {
     "most": re.compile(r"\s*(?:or|and) (?:fewer|less|under|below)\b(?! than)|\s*(?:at most|max(?:imum)?)\b"),
     "least": re.compile(r"\s*(?:or|and) (?:more|above|over)\b(?! than)|\s*(?:at least|min(?:imum)?)\b"),
 }
+_RANGE = re.compile(
+    r"\b(?:(?:in|within) )?(?:(?:a|the) )?(?:range(?: of|:)?|ranging|between|from)(?: (?:between|from))?:?\s*$"
+)
+# What may stand before a counted part without saying where something is.
+_LEAD = re.compile(
+    r"\b(?:(?:divided |split |organized |structured )?into|(?:through|by)(?= (?:at least |containing ))?|headings at|"
+    r"(?:is|be|explained|summarized|described|written|answered|answer|response|explanation|summary|expressed|presented|provided|"
+    r"paraphrased|stated|translated) (?:clearly |concisely )?in|a(?= range))\s*$"
+)
 _SHARED = re.compile(r",? (?:but|and|yet) (?:(?:it )?(?:must|should) |be )?(?:do(?:es)? )?")
 # What stands before a bare number that is meant exactly.
 _EXACT = re.compile(
@@ -114,16 +124,25 @@ _NESTING_BEFORE = re.compile(
     r"\b(?:nesting levels?|levels? of nesting)\b(?: (?:of|that|do|does|must|should|be))*\s*$"
 )
 # A part of the text that says why, or gives an example: what stands in it is no demand.
+_PURPOSES = (
+    "accurately address adhere align categorize clarify clearly communicate compare comprehensively concisely contextualize "
+    "convey cover denote describe differentiate distinctly divide effectively emphasize encourage enhance "
+    "ensure explain explore facilitate fit fully give group guarantee highlight illustrate improve indicate introduce list "
+    "maintain meet offer organize outline present preserve prompt properly provide reflect represent resolve "
+    "satisfy separate show specify structure succinctly summarize support thoroughly understand"
+)
+_EXAMPLES = ("such as", "like", "for example", "for instance", "e.g.")
 _ASIDE = re.compile(
-    r"\bto (?!be\b|no\b|at\b|a\b|an\b|the\b|not\b|exactly\b|exceed\b|have\b|contain\b|include\b|"
-    r"including\b|use\b|"
-    r"incorporate\b|mention\b|limit\b|each\b|any\b|create\b|\d|¤|one\b|two\b|three\b|four\b|"
-    r"five\b|six\b)[a-z]+|"
-    r"\bsuch as\b|\blike\b|\bfor example\b|\be\.g\.|\bfor instance\b|\bwhich (?:means|helps|will|"
-    r"is|was|could)\b|"
-    r"\bas (?:this|it|i|they|that|these|specified|per|the)\b|\bwithout (?:over\w+|being|"
-    r"sacrificing|losing)\b|"
-    r"\bneither\b|\brather than\b|\bindicating\b|\bunderstanding of\b|\bin the context of\b"
+    rf"\bto (?:{'|'.join(_PURPOSES.split())})\b"
+    r"(?! (?:that|it|they|this|each|every|all|no|only)\b)|"
+    r"\bsuch as\b|\blike(?= ¤)|\bfor example\b|\be\.g\.|\bfor instance\b|"
+    r"\bwhich (?:helps|means|(?:is|was) (?:essential|crucial|important|necessary|required|vital|key|indicated|a|an)|"
+    r"will (?:help|describe|provide|serve|be)|could)\b|"
+    r"\bas (?:this|it|they|that|these|i) (?:is|are|was|were|will|helps?|has|have|serves?|aligns?|reflects?|"
+    r"represents?|allows?|ensures?|provides?|want|need|enhances?|makes?|adds?|contributes?|emphasizes?)\b|"
+    r"\bas (?:specified|required|requested|per)\b|"
+    r"\bwithout (?:over\w+|being|sacrificing|losing)\b|\bindicating\b|\bunderstanding of\b|"
+    r"\bin the context of\b"
 )
 _CLAUSE_END = re.compile(
     r"[.;:,](?=\s|$)| and (?:must|should|it|also|ends?|ensure|contain|include|has|have)\b"
@@ -134,7 +153,7 @@ _DEMANDS = re.compile(
     r"structured|detailed enough|comprehensive enough|concise enough|way)\b[^.,;]{0,12}$"
 )
 # Words of form: where one of them stands that nobody has understood, the text may ask for more than was read.
-_FORM = re.compile(
+FORM = re.compile(
     r"\b(?:each|every|per|if|unless|when|whenever|capital\w*|upper ?case|lower ?case|bold\w*|"
     r"italic\w*|bullet\w*|"
     r"json|xml|html|yaml|csv|latex|emoji\w*|commas?|question marks?|exclamation \w+|semicolons?|"
@@ -250,22 +269,37 @@ class Wording:
 
     def in_aside(self, position: int) -> bool:
         """Whether something stands where the text says why, or gives an example."""
-        return any(start <= position < end for start, end in self._asides)
+        return any(start <= position < end for start, end, _ in self._asides)
 
-    def finish(self) -> None:
+    def finish(self, words: bool = True) -> None:
         """
+        Args:
+            words: whether every word counts, not only what is about form.
+
         Raises:
             UnverifiableError: something that makes a difference has not been understood.
         """
-        left = [
+        self.take_all(PHRASES)
+        form = [
             *(own[:2] for own in self.numbers if own[2] != 1 or not self.plain[own[0] : own[1]].isalpha()),
             *(own[:2] for own in self.quotes),
             *(own.span() for own in _NEGATION.finditer(self.plain)),
-            *(own.span() for own in _FORM.finditer(self.plain)),
+            *(own.span() for own in FORM.finditer(self.plain)),
         ]
-        for start, end in left:
-            if not all(self._taken[start:end]) and not self.in_aside(start):
-                raise unread(self.text, f"nothing is known to follow from {self.text[start:end]!r}")
+        self._require(form, examples_only=True)
+        if words:
+            others = [own.span() for own in TOKEN.finditer(self.plain) if own[0] not in FILLERS]
+            self._require(others, examples_only=False)
+
+    def _require(self, parts: list[tuple[int, int]], examples_only: bool) -> None:
+        """That all parts have been understood, but for those in asides or only in examples."""
+        for start, end in parts:
+            if all(self._taken[start:end]) or any(
+                begin <= start < stop and (example or not examples_only or start == begin)
+                for begin, stop, example in self._asides
+            ):
+                continue
+            raise unread(self.text, f"nothing is known to follow from {self.text[start:end]!r}")
 
     # ----------------------------------------------------------------------- counts
 
@@ -287,7 +321,16 @@ class Wording:
             if low != top and not self._is_range(start):
                 return None
             bounds = Bounds(low, top) if low != top else self._bounds(start, finish, low, before)
-            return None if bounds is None else Count(bounds, name, self._phrase_start(start), finish)
+            if bounds is None:
+                return None
+            begin = self._phrase_start(start)
+            for lead in (_RANGE, _LEAD) if low != top else (_LEAD,):
+                if found := self._before(lead, begin):
+                    begin = found.start()
+            for after in _AFTER.values():
+                if low == top and (found := after.match(self.plain, finish)):
+                    finish = found.end()
+            return Count(bounds, name, begin, finish)
         return None
 
     def _number_end(self, start: int) -> int:
@@ -364,17 +407,17 @@ class Wording:
     # ----------------------------------------------------------------------- clauses
 
     @cached_property
-    def _asides(self) -> tuple[tuple[int, int], ...]:
-        found: list[tuple[int, int]] = []
+    def _asides(self) -> tuple[tuple[int, int, bool], ...]:
+        found: list[tuple[int, int, bool]] = []
         for match in _ASIDE.finditer(self.plain):
             if _DEMANDS.search(self.plain[: match.start()]):
                 continue
             end = _CLAUSE_END.search(self.plain, match.end())
             stop = end.start() if end else len(self.plain)
-            if match[0] in ("such as", "like", "for example", "for instance", "e.g."):
+            if match[0] in _EXAMPLES:
                 sentence = re.compile(r"[.;](?=\s|$)").search(self.plain, match.end())
                 stop = sentence.start() if sentence else len(self.plain)
-            found.append((match.start(), stop))
+            found.append((match.start(), stop, match[0] in _EXAMPLES))
         return tuple(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from verifiers.instructions.muldimif.fillers import WHOLE
 from verifiers.instructions.muldimif.rules import (
     Chinese,
     Ending,
@@ -17,7 +18,7 @@ from verifiers.instructions.muldimif.rules import (
     Size,
     StartsWith,
 )
-from verifiers.instructions.muldimif.scopes import WHOLE, scope_of
+from verifiers.instructions.muldimif.scopes import scope_of
 from verifiers.instructions.muldimif.wording import QUOTES, Bounds, Wording, unread
 
 # --------------------------------------------------------------------------- length
@@ -55,19 +56,18 @@ _EACH_WORD = (
 )
 _CAPITALIZED = re.compile(_EACH_WORD)
 _UPPER = re.compile(
-    r"\b(?:all|entirely in|completely in|only)? ?(?:all )?(?:upper ?case|capital)(?: letters)\b|"
-    r"\ball upper ?case\b|"
-    r"\ball caps\b"
+    r"\b(?:in )?(?:all|entirely in|completely in|only)? ?(?:all )?(?:upper ?case|capital)(?: letters)\b|"
+    r"\b(?:in )?all upper ?case\b|"
+    r"\b(?:in )?all caps\b"
 )
-_LOWER = re.compile(r"\b(?:all|entirely in|completely in|only)? ?(?:all )?lower ?case(?: letters)?\b")
+_LOWER = re.compile(r"\b(?:in )?(?:all|entirely in|completely in|only)? ?(?:all )?lower ?case(?: letters)?\b")
 _IN_WHAT = re.compile(
     r" (?:in|within|of|throughout) (?:(?:the|your|all|entire) )*[a-z]+(?: (?:of|"
     r"and) (?:the )?[a-z]+| (?:entries|cells|title|titles))?"
 )
 _CAPITAL_REMARK = re.compile(
-    r"\b(?:as|maintaining|requirement|adhering|"
-    r"ensuring)\b[^.;]{0,60}\b(?:capitalized letters(?: for each word)?|"
-    r"each word begins with a capital letter)|\bcapitalized letters\b"
+    r"\beach word begins with a capital letter\b|\b(?:the )?(?:requirement|use|rule|style) of capitalized letters"
+    r"(?: for each word)?\b|\bas capitalized letters\b"
 )
 _ENGLISH = re.compile(
     r"\b(?:written |provided |composed |crafted |presented |is )?in english\b(?! and english)|"
@@ -76,10 +76,18 @@ _ENGLISH = re.compile(
 )
 _ENGLISH_REMARK = re.compile(
     r"\b(?:per |proper |adhering to )?(?:the )?english(?: and capitalized| language \w+|"
-    r" language)\b|\bin upper ?case\b"
+    r" language)\b"
 )
 _CHINESE = re.compile(
-    r"\b(?P<en>simplified|traditional)? ?chinese(?: characters| language)?\b|(?P<zh>简体|簡體|繁體|繁体)?中文"
+    r"\b(?:(?:(?:translated|written) )?(?:in|into) )?(?:the )?(?:\b(?P<en>simplified|traditional) )?chinese(?: characters| language)?\b|"
+    r"(?:请|請|必须|必須|应|應|要|需|确保|確保){0,2}(?:把|将|將)?(?:文本|全文|回答|答案)?(?:必须|必須|应|應|要)?"
+    r"(?:翻译为|翻譯為|翻译成|翻譯成|使用|用|以|为|為)(?P<zh>简体|簡體|繁體|繁体)?中文(?:书写|書寫|回答|写|寫)?"
+)
+# "At most 5 characters": each Chinese character is one word.
+_CHINESE_SIZE = re.compile(
+    r"(?:请|請|必须|必須|应|應|(?<!不)要|需|字数|字數|回答|答案){0,3}"
+    r"(?:(?P<most>(?:不要|不得|不能|不可)?(?:超过|超過)|不超过|不超過|不多于|不多於|最多|至多)|"
+    r"(?P<least>不少于|不少於|至少|最少))(?P<n>[0-9]{1,5})(?:个|個)?(?:字|汉字|漢字)(?:以内|以內)?"
 )
 
 
@@ -119,6 +127,12 @@ def _where(wording: Wording, match: re.Match[str]) -> Scope:
 
 def languages(wording: Wording) -> list[Rule]:
     found: list[Rule] = []
+    for size in _CHINESE_SIZE.finditer(wording.plain):
+        if size["most"] in ("超过", "超過"):
+            continue  # more than so many
+        wording.take(*size.span())
+        count = int(size["n"])
+        found.append(Size(Bounds(high=count) if size["most"] else Bounds(low=count), "words"))
     if match := wording.search(_CHINESE):
         said = match["en"] or {"简": "simplified", "簡": "simplified", "繁": "traditional"}.get(
             (match["zh"] or "")[:1]
@@ -173,11 +187,12 @@ def endings(wording: Wording) -> list[Rule]:
 # --------------------------------------------------------------------------- keywords
 
 _KEYWORD_BEFORE = re.compile(
-    r"(?:\b(?:the )?(?:specific |essential |following |exact )*(?:keywords?|terms?|words?|phrases?|names)"
-    r"(?:,? (?:including|namely))?:?|關鍵詞|关键词|\bthe game|\bmention (?:its |the )?[a-z]+)\s*$"
+    r"(?:(?:該句|该句|答案|回答)?(?:必须|必須)?(?:包含)?(?:關鍵詞|关键词)|\b(?:the )?(?:specific |essential |following |exact )*(?:keywords?|terms?|words?|phrases?|names)"
+    r"(?:,? (?:including|namely))?:?|\bthe game|\bmention (?:its |the )?[a-z]+)\s*$"
 )
 _KEYWORD_AFTER = re.compile(r"\s*as (?:a|the) (?:keyword|key term)s?\b")
 _KEYWORD_WORDS = re.compile(
+    r"\b(?:this|these) (?:specific )?(?:phrase|terms)\b|"
     r"\b(?:(?:specific |this |these )*keywords?|these terms|this term|the term)\b|\bin the text\b"
 )
 _WANTED = re.compile(
@@ -195,6 +210,8 @@ _TIMES = re.compile(
     r"(once|twice|thrice|multiple times|several times|(?:\d{1,3}|two|three|four|five|six|seven|"
     r"eight|nine|ten) times)\b"
 )
+_THEN = re.compile(rf" (?:{_TIMES.pattern})(?:,|,? and) ")
+_NOTHING = re.compile("")
 _TIME_WORDS = {
     "once": 1,
     "twice": 2,
@@ -214,11 +231,15 @@ _TIME_WORDS = {
 
 
 def keywords(wording: Wording) -> list[Rule]:
-    found: list[Rule] = []
+    found: list[tuple[tuple[str, ...], Scope]] = []
+    groups: list[re.Match[str]] = []
+    avoided: list[bool] = []
     for group in QUOTES.finditer(wording.plain):
         if wording.in_aside(group.start()):
             continue
         before = _KEYWORD_BEFORE.search(wording.plain, max(0, group.start() - 80), group.start())
+        if before is None and found and _THEN.fullmatch(wording.plain, groups[-1].end(), group.start()):
+            before = _NOTHING.match(wording.plain, group.start())
         if before is None and not _KEYWORD_AFTER.match(wording.plain, group.end()):
             continue
         begin = before.start() if before else group.start()
@@ -229,17 +250,35 @@ def keywords(wording: Wording) -> list[Rule]:
         if not unwanted and not _WANTED.search(wording.plain):
             continue
         wording.take(unwanted.start() if unwanted else begin, group.end())
-        times = Bounds(high=0) if unwanted else _times(wording)
-        found.append(Keywords(words, times, "whole" if unwanted else scope_of(wording, several=True)))
+        found.append((words, "whole" if unwanted else scope_of(wording, several=True)))
+        groups.append(group)
+        avoided.append(unwanted is not None)
     if found:
         wording.take_all(_KEYWORD_WORDS)
-    return found
+    times = _times(wording, groups, avoided)
+    return [
+        Keywords(words, Bounds(high=0) if unwanted else bounds, scope)
+        for (words, scope), unwanted, bounds in zip(found, avoided, times, strict=True)
+    ]
 
 
-def _times(wording: Wording) -> Bounds:
-    match = wording.search(_TIMES)
-    if match is None:
-        return Bounds(low=1)
+def _times(wording: Wording, groups: list[re.Match[str]], avoided: list[bool]) -> list[Bounds]:
+    """How often the words of each group are wanted: what is said behind it, or before the only one."""
+    wanted = [index for index, unwanted in enumerate(avoided) if not unwanted]
+    said: dict[int, Bounds] = {}
+    for match in _TIMES.finditer(wording.plain):
+        behind = [index for index, group in enumerate(groups) if group.end() <= match.start()]
+        index = behind[-1] if behind else 0
+        if index not in wanted or index in said or (not behind and len(groups) > 1):
+            continue  # nobody takes it
+        wording.take(*match.span())
+        said[index] = _often(match)
+    if said and len(said) < len(wanted):
+        raise unread(wording.text, "it does not say of all words how often they are wanted")
+    return [said.get(index, Bounds(low=1)) for index in range(len(groups))]
+
+
+def _often(match: re.Match[str]) -> Bounds:
     number = match[2] if match[2] in _TIME_WORDS else match[2].split()[0]
     count = _TIME_WORDS[number] if number in _TIME_WORDS else int(number)
     if match[1] in ("at most", "no more than", "a maximum of"):
