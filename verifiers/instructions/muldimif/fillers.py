@@ -23,37 +23,49 @@ WHOLE = frozenset(
 _FRAME = frozenset(
     """
     a additionally also an and are as be being by can contain contained containing contains crucial do does
-    employ employed employing ensure ensured ensuring essential explicitly feature features featured featuring finally
+    employ employed employing ensure ensured ensuring essential explicitly feature features featured
+    featuring finally
     follow following follows furthermore has have having importance important importantly include included
-    includes including inclusion incorporate incorporated incorporates incorporating integral is it its main make making
+    includes including inclusion incorporate incorporated incorporates incorporating integral is it its
+    main make making
     mandatory mindful must necessary need needed needs of please present presented provide provided provides
-    providing remember required requirement requires requiring shall should specific specifically specified sure
+    providing remember required requirement requires requiring shall should specific specifically
+    specified sure
     that the there they this to use used uses using utilize utilized utilizing which with your
     """.split()
 )
 _MAKING = frozenset(
     """
-    adhere adheres adhering allowing appear appearing appears articulated composed comprise comprised comprises
-    comprising consist consisting consists constraint constraints contributing crafted create created creating describe described designed
-    display displayed edited format formatted formatting given involve involves keep keeping long maintain maintaining
+    adhere adheres adhering allowing appear appearing appears articulated composed comprise comprised
+    comprises
+    comprising consist consisting consists constraint constraints contributing crafted create created
+    creating describe described designed
+    display displayed edited format formatted formatting given involve involves keep keeping long
+    maintain maintaining
     maintains marked markdown meeting meets organization organize organized organizing paraphrased punctuation
-    reflecting rephrased represented revised reworded rewritten rules serves standards structure structured structuring
+    reflecting rephrased represented revised reworded rewritten rules serves standards structure
+    structured structuring
     syntax use written proper
     """.split()
 )
 _PRAISE = frozenset(
     """
-    adequate adequately appropriate brevity brief clarity clear clearly coherence coherent comprehensive concise concisely conciseness
-    conclusive consistency consistent coverage depth detail detailed details easy effective effectively emphasis emphasizing engaging enough focus
-    focused exploration formal impactful information informative key moreover overall overview professional readability relevant simple
+    adequate adequately appropriate brevity brief clarity clear clearly coherence coherent comprehensive
+    concise concisely conciseness
+    conclusive consistency consistent coverage depth detail detailed details easy effective effectively
+    emphasis emphasizing engaging enough focus
+    focused exploration formal impactful information informative key moreover overall overview
+    professional readability relevant simple
     simplicity strict strictly style stylistic succinct sufficient thorough thoroughly thoroughness well
     well-organized well-structured yet
     """.split()
 )
 _NOUNS = frozenset(
     """
-    answers brief constraint content context data element elements example examples explanations information instructions
-    keyword language length limit limitation limitations object options presentation questions range references requirement
+    answers brief constraint content context data element elements example examples explanations
+    information instructions
+    keyword language length limit limitation limitations object options presentation questions range
+    references requirement
     requirements section sections subject text topic topics total
     """.split()
 )
@@ -63,14 +75,21 @@ _WHOLE = "|".join(sorted(WHOLE))
 PHRASES = re.compile(
     rf"\b(?:in|within|for|of|to|from) (?:(?:the|your|this|a|an|its|final|entire|whole|overall|given|"
     rf"following) )*(?:{_WHOLE})\b(?!'s)|"
-    rf"\b(?:the|your|this) (?:entire|whole|final|overall|edited|corrected|revised|reworded|rewritten) (?:{_WHOLE})\b|"
-    rf"\bas (?:an? )?(?:essential |integral |key |necessary |part |component |element )+of (?:the |your )(?:{_WHOLE}|discussion|exploration)\b|"
-    r"\b(?:punctuation|consistency|consistency and emphasis) throughout\b(?! \w)|\bproper sentence structure\b|"
-    r"\bas markdown\b|\bbut(?= (?:it )?(?:should|must|not|no more|no fewer|no less|at most|at least|limit|make)\b)|\ball (?:the )?necessary details are covered\b|"
-    r"\bof the (?:topic|subject(?: matter)?|term|concept)\b|\b(?:specific |formal )+tone\b|\bspecific style\b|"
+    rf"\b(?:the|your|this) (?:entire|whole|final|overall|edited|corrected|revised|reworded|rewritten) "
+    rf"(?:{_WHOLE})\b|"
+    rf"\bas (?:an? )?(?:essential |integral |key |necessary |part |component |element )+of (?:the |your "
+    rf")(?:{_WHOLE}|discussion|exploration)\b|"
+    r"\b(?:punctuation|consistency|consistency and emphasis) throughout\b(?! \w)|\bproper sentence "
+    r"structure\b|"
+    r"\bas markdown\b|\bbut(?= (?:it )?(?:should|must|not|no more|no fewer|no less|at most|at least|"
+    r"limit|make)\b)|\ball (?:the )?necessary details are covered\b|"
+    r"\bof the (?:topic|subject(?: matter)?|term|concept)\b|\b(?:specific |formal )+tone\b|\bspecific "
+    r"style\b|"
     r"\bin (?:a |the |an |proper |valid )*(?:markdown(?: format(?:ting)?| syntax)?|format|style|"
-    r"length|total|detail|structure|presentation|(?:clear|concise|structured|organized) (?:format|manner|way))\b|"
-    r"\bfor (?:better |more |added |improved |the |sake |of )*(?:clarity|brevity|readability|simplicity|conciseness|"
+    r"length|total|detail|structure|presentation|(?:clear|concise|structured|organized) (?:format|"
+    r"manner|way))\b|"
+    r"\bfor (?:better |more |added |improved |the |sake |of )*(?:clarity|brevity|readability|simplicity|"
+    r"conciseness|"
     r"emphasis|maintaining)\b|"
     r"\bin (?:order )?(?=to\b)"
 )

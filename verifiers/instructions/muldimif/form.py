@@ -21,16 +21,21 @@ from verifiers.instructions.muldimif.wording import FORM, QUOTES, Bounds, Count,
 
 # Words that end a noun phrase, or pick something.
 _NO_NOUN = (
-    "after all also always and any are as at be before both but by can contain containing contains each either every "
-    "except exactly first for from has have if in include includes including into is it its last least less more "
-    "most must never no none not of on once one only or other over same second should that than the then third to "
+    "after all also always and any are as at be before both but by can contain containing contains each "
+    "either every "
+    "except exactly first for from has have if in include includes including into is it its last least "
+    "less more "
+    "most must never no none not of on once one only or other over same second should that than the "
+    "then third to "
     "twice under unless until up when where which while with within without"
 )
 _NOUN = rf"(?!(?:{'|'.join(_NO_NOUN.split())})\b)(?![a-z]+(?:ed|ing|ly|est|ically)\b)[a-z][a-z'-]*"
 _TOPIC = re.compile(
-    rf"\b(?:for|(?<=table )of|listing|lists|summarizing|summarizes|detailing|details|describing|describes|comparing|compares|"
+    rf"\b(?:for|(?<=table )of|listing|lists|summarizing|summarizes|detailing|details|describing|"
+    rf"describes|comparing|compares|"
     rf"showing|shows|presenting|presents|explaining|about|focusing on|related to|regarding) "
-    rf"(?:(?:the|a|an|its|their|your|this) )?{_NOUN}(?:(?:,|,? and|,? or| of| in| about| for)?(?: (?:the|a|an|its|their|your))? {_NOUN}){{0,9}}"
+    rf"(?:(?:the|a|an|its|their|your|this) )?{_NOUN}(?:(?:,|,? and|,? or| of| in| about| for)?(?: "
+    rf"(?:the|a|an|its|their|your))? {_NOUN}){{0,9}}"
 )
 _ENTIRE = re.compile(r"\b(?:entire|whole)\b")
 
@@ -68,8 +73,10 @@ _TABLE_ASIDE = re.compile(
 )
 _IN_TABLE = re.compile(
     (
-        r"\b(?:(?:is|are|be|it|presented|displayed|organized|formatted|provided|structured|listed|shown|summarized|"
-        r"information|arranged|response|answer) |(?:present|display|organize|provide|list|summarize|put)(?: the| key| your| of| and| its| any){0,2}(?: NOUN){1,6} )"
+        r"\b(?:(?:is|are|be|it|presented|displayed|organized|formatted|provided|structured|listed|shown|"
+        r"summarized|"
+        r"information|arranged|response|answer) |(?:present|display|organize|provide|list|summarize|"
+        r"put)(?: the| key| your| of| and| its| any){0,2}(?: NOUN){1,6} )"
         r"in (?:a |an |the |concise |clear |structured |markdown |proper )*(?=tab)"
     ).replace("NOUN", f"{_NOUN}(?: of(?: the)?)?")
 )
@@ -82,7 +89,8 @@ _NAMES_BEFORE = re.compile(
     r"(?: as)?:?\s*$"
 )
 _NAME_LIST = re.compile(
-    r"(?::|\b(?:titled|labeled|labelled|named|called)(?: as)?:?|\bspecifically (?:including|titled as:?))\s*([^.;¤]+)"
+    r"(?::|\b(?:titled|labeled|labelled|named|called)(?: as)?:?|\bspecifically (?:including|titled "
+    r"as:?))\s*([^.;¤]+)"
 )
 _NOT_A_NAME = re.compile(r"^(?:one|another|each|the other)\b|\d|\b(?:which|that|to)\b")
 
@@ -171,9 +179,11 @@ _HEADING_WORDS = re.compile(
     r"\b(?:one|two|three|four) hash symbols?\b|#+|\bstarting with ¤+|\bheadings for each section\b"
 )
 _ONE_FOR = re.compile(
-    r"\b(?:one|another)(?: (?:level|heading))? (?=for\b)|\b(?:for|with|as|and|the)(?: the| an?)?(?: main| \w+'s| song| email| chapter)? title\b|"
+    r"\b(?:one|another)(?: (?:level|heading))? (?=for\b)|\b(?:for|with|as|and|the)(?: the| an?)?(?: "
+    r"main| \w+'s| song| email| chapter)? title\b|"
     r"\bat(?= (?:heading )?level)|\binto (?:clear |distinct )*sections\b|\b(?:clear |distinct )+sections\b|"
-    r"\bone (?:serves )?as\b|\bthe other\b|\b(?:for|and) another(?= for)|\bfor(?= ¤)|\bmain (?:points|sections|topics?)\b|"
+    r"\bone (?:serves )?as\b|\bthe other\b|\b(?:for|and) another(?= for)|\bfor(?= ¤)|\bmain (?:points|"
+    r"sections|topics?)\b|"
     r"\b(?:where|while)(?= the\b| ¤| one\b)"
 )
 _CONTENT_OF_HEADINGS = re.compile(r"\b(?:in|within|all|each) (?:the )?(?:titles and )?headings?\b")
@@ -181,7 +191,8 @@ _AT_BEGINNING = re.compile(
     r"\b(?:begins?|starts?) with (?:an? )?(?:markdown )?(?:heading|level)|\bat the beginning\b"
 )
 _DEEPEST = re.compile(
-    rf"\b(?:any headings used in the answer (?:must|should) )?(?:up to|at most|not exceed|no deeper than|not go beyond) (?:heading )?level (?P<n>{_DIGIT})\b"
+    rf"\b(?:any headings used in the answer (?:must|should) )?(?:up to|at most|not exceed|no deeper "
+    rf"than|not go beyond) (?:heading )?level (?P<n>{_DIGIT})\b"
 )
 _ONLY = re.compile(rf"^headings (?:should|must) be at level (?P<n>{_DIGIT})\b")
 _TITLE_BEFORE = re.compile(

@@ -37,7 +37,8 @@ _SUBJECT = re.compile(
     r"features?|begins?)\b"
 )
 _PART = re.compile(
-    r"\b(?:(?:in|within|of|for) (?=(?:each|every)\b))?(?:each|every|per|all)(?: of the)? (?!in\b|of\b)((?:[a-z'-]+ ?){1,4})"
+    r"\b(?:(?:in|within|of|for) (?=(?:each|every)\b))?(?:each|every|per|all)(?: of the)? (?!in\b|"
+    r"of\b)((?:[a-z'-]+ ?){1,4})"
 )
 _SCOPES: dict[str, Scope] = {
     "sentence": "sentence",

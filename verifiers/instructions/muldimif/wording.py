@@ -79,12 +79,15 @@ _AFTER = {
     "least": re.compile(r"\s*(?:or|and) (?:more|above|over)\b(?! than)|\s*(?:at least|min(?:imum)?)\b"),
 }
 _RANGE = re.compile(
-    r"\b(?:(?:in|within) )?(?:(?:a|the) )?(?:range(?: of|:)?|ranging|between|from)(?: (?:between|from))?:?\s*$"
+    r"\b(?:(?:in|within) )?(?:(?:a|the) )?(?:range(?: of|:)?|ranging|between|from)(?: (?:between|"
+    r"from))?:?\s*$"
 )
 # What may stand before a counted part without saying where something is.
 _LEAD = re.compile(
-    r"\b(?:(?:divided |split |organized |structured )?into|(?:through|by)(?= (?:at least |containing ))?|headings at|"
-    r"(?:is|be|explained|summarized|described|written|answered|answer|response|explanation|summary|expressed|presented|provided|"
+    r"\b(?:(?:divided |split |organized |structured )?into|(?:through|by)(?= (?:at least |containing "
+    r"))?|headings at|"
+    r"(?:is|be|explained|summarized|described|written|answered|answer|response|explanation|summary|"
+    r"expressed|presented|provided|"
     r"paraphrased|stated|translated) (?:clearly |concisely )?in|a(?= range))\s*$"
 )
 _SHARED = re.compile(r",? (?:but|and|yet) (?:(?:it )?(?:must|should) |be )?(?:do(?:es)? )?")
@@ -125,9 +128,11 @@ _NESTING_BEFORE = re.compile(
 )
 # A part of the text that says why, or gives an example: what stands in it is no demand.
 _PURPOSES = (
-    "accurately address adhere align categorize clarify clearly communicate compare comprehensively concisely contextualize "
+    "accurately address adhere align categorize clarify clearly communicate compare comprehensively "
+    "concisely contextualize "
     "convey cover denote describe differentiate distinctly divide effectively emphasize encourage enhance "
-    "ensure explain explore facilitate fit fully give group guarantee highlight illustrate improve indicate introduce list "
+    "ensure explain explore facilitate fit fully give group guarantee highlight illustrate improve "
+    "indicate introduce list "
     "maintain meet offer organize outline present preserve prompt properly provide reflect represent resolve "
     "satisfy separate show specify structure succinctly summarize support thoroughly understand"
 )
@@ -136,7 +141,8 @@ _ASIDE = re.compile(
     rf"\bto (?:{'|'.join(_PURPOSES.split())})\b"
     r"(?! (?:that|it|they|this|each|every|all|no|only)\b)|"
     r"\bsuch as\b|\blike(?= ¤)|\bfor example\b|\be\.g\.|\bfor instance\b|"
-    r"\bwhich (?:helps|means|(?:is|was) (?:essential|crucial|important|necessary|required|vital|key|indicated|a|an)|"
+    r"\bwhich (?:helps|means|(?:is|was) (?:essential|crucial|important|necessary|required|vital|key|"
+    r"indicated|a|an)|"
     r"will (?:help|describe|provide|serve|be)|could)\b|"
     r"\bas (?:this|it|they|that|these|i) (?:is|are|was|were|will|helps?|has|have|serves?|aligns?|reflects?|"
     r"represents?|allows?|ensures?|provides?|want|need|enhances?|makes?|adds?|contributes?|emphasizes?)\b|"

@@ -66,7 +66,8 @@ _IN_WHAT = re.compile(
     r"and) (?:the )?[a-z]+| (?:entries|cells|title|titles))?"
 )
 _CAPITAL_REMARK = re.compile(
-    r"\beach word begins with a capital letter\b|\b(?:the )?(?:requirement|use|rule|style) of capitalized letters"
+    r"\beach word begins with a capital letter\b|\b(?:the )?(?:requirement|use|rule|style) of "
+    r"capitalized letters"
     r"(?: for each word)?\b|\bas capitalized letters\b"
 )
 _ENGLISH = re.compile(
@@ -79,9 +80,12 @@ _ENGLISH_REMARK = re.compile(
     r" language)\b"
 )
 _CHINESE = re.compile(
-    r"\b(?:(?:(?:translated|written) )?(?:in|into) )?(?:the )?(?:\b(?P<en>simplified|traditional) )?chinese(?: characters| language)?\b|"
-    r"(?:请|請|必须|必須|应|應|要|需|确保|確保){0,2}(?:把|将|將)?(?:文本|全文|回答|答案)?(?:必须|必須|应|應|要)?"
-    r"(?:翻译为|翻譯為|翻译成|翻譯成|使用|用|以|为|為)(?P<zh>简体|簡體|繁體|繁体)?中文(?:书写|書寫|回答|写|寫)?"
+    r"\b(?:(?:(?:translated|written) )?(?:in|into) )?(?:the )?(?:\b(?P<en>simplified|traditional) "
+    r")?chinese(?: characters| language)?\b|"
+    r"(?:请|請|必须|必須|应|應|要|需|确保|確保){0,2}(?:把|将|將)?(?:文本|全文|回答|答案)?(?:必须|必須|"
+    r"应|應|要)?"
+    r"(?:翻译为|翻譯為|翻译成|翻譯成|使用|用|以|为|為)(?P<zh>简体|簡體|繁體|繁体)?中文(?:书写|書寫|回答|"
+    r"写|寫)?"
 )
 # "At most 5 characters": each Chinese character is one word.
 _CHINESE_SIZE = re.compile(
@@ -187,7 +191,8 @@ def endings(wording: Wording) -> list[Rule]:
 # --------------------------------------------------------------------------- keywords
 
 _KEYWORD_BEFORE = re.compile(
-    r"(?:(?:該句|该句|答案|回答)?(?:必须|必須)?(?:包含)?(?:關鍵詞|关键词)|\b(?:the )?(?:specific |essential |following |exact )*(?:keywords?|terms?|words?|phrases?|names)"
+    r"(?:(?:該句|该句|答案|回答)?(?:必须|必須)?(?:包含)?(?:關鍵詞|关键词)|\b(?:the )?(?:specific |"
+    r"essential |following |exact )*(?:keywords?|terms?|words?|phrases?|names)"
     r"(?:,? (?:including|namely))?:?|\bthe game|\bmention (?:its |the )?[a-z]+)\s*$"
 )
 _KEYWORD_AFTER = re.compile(r"\s*as (?:a|the) (?:keyword|key term)s?\b")
