@@ -263,4 +263,7 @@ UNREAD = [
     (WORDS, "At least 5 words or 2 sentences", "'or'"),
     (WORDS, "at least 5 words rhyming with cat", "'rhyming'"),
     (WORDS, "at most 5 words in the opening", "'opening'"),
+    (WORDS, "At least 3 sentences of 5 words", "each of sentences"),
+    (KEYWORDS, "Include a table for stars with the keyword 'sun'", "only a part of the answer"),
+    (TABLES, "Include a table with 3 rows, each representing a cat, sorted by age", "'sorted'"),
 ]

@@ -68,8 +68,8 @@ _TABLE_WORDS = re.compile(
 _TABLE_ASIDE = re.compile(
     r",? ?\b(?:with |where )?(?:each|the first|the second|the other)(?: row| column)? ?"
     r"(?:representing|represents|occupying|corresponding|lists?|provides|focusing|for|as|"
-    r"dedicated)\b[^.;]*|"
-    r"\bone (?:column )?(?:(?:is )?dedicated to|for)\b[^.;]*"
+    r"dedicated)\b[^.;,]*|"
+    r"\bone (?:column )?(?:(?:is )?dedicated to|for)\b[^.;,]*"
 )
 _IN_TABLE = re.compile(
     (

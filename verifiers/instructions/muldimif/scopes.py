@@ -37,7 +37,7 @@ _SUBJECT = re.compile(
     r"features?|begins?)\b"
 )
 _PART = re.compile(
-    r"\b(?:(?:in|within|of|for) (?=(?:each|every)\b))?(?:each|every|per|all)(?: of the)? (?!in\b|"
+    r"\b(?:(?:in|within|of|for) (?=(?:each|every|all)\b))?(?:each|every|per|all)(?: of the)? (?!in\b|"
     r"of\b)((?:[a-z'-]+ ?){1,4})"
 )
 _SCOPES: dict[str, Scope] = {
@@ -73,7 +73,7 @@ def scope_of(wording: Wording, several: bool = False) -> Scope:
             continue
         scope = next((_SCOPES[word] for word in match[1].split()[:2] if word in _SCOPES), None)
         if scope is None or (scope == "entry" and "in the table" in wording.plain):
-            if match[0].startswith("all"):
+            if re.match(r"(?:\w+ )?all\b", match[0]):
                 continue
             raise unread(wording.text, f"what {match[0].strip()!r} is in an answer cannot be found")
         found.add(scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from verifiers.instructions.muldimif.fillers import WHOLE
 from verifiers.instructions.muldimif.rules import (
@@ -35,6 +36,9 @@ _REMARK = re.compile(
 def sizes(wording: Wording) -> list[Rule]:
     wording.take_all(_REMARK)
     found: list[Rule] = []
+    for first, then in pairwise(wording.counts):
+        if wording.plain[first.end : then.start] == " of ":
+            raise unread(wording.text, f"each of {first.unit} has so many {then.unit}")
     for count in wording.counts:
         if count.unit in ("words", "sentences", "paragraphs", "entries"):
             wording.take(count.start, count.end)
@@ -215,6 +219,7 @@ _TIMES = re.compile(
     r"(once|twice|thrice|multiple times|several times|(?:\d{1,3}|two|three|four|five|six|seven|"
     r"eight|nine|ten) times)\b"
 )
+_IN_A_PART = re.compile(r"\b(?:tables?|headings?|lists?)\b[^.;,]{0,60}\bwith $")
 _THEN = re.compile(rf" (?:{_TIMES.pattern})(?:,|,? and) ")
 _NOTHING = re.compile("")
 _TIME_WORDS = {
@@ -250,6 +255,8 @@ def keywords(wording: Wording) -> list[Rule]:
         begin = before.start() if before else group.start()
         if wording.plain[:begin].endswith(" or "):
             continue  # one of several would do
+        if _IN_A_PART.search(wording.plain, max(0, begin - 80), begin):
+            raise unread(wording.text, "only a part of the answer has the keyword")
         words = tuple(value for start, _, value in wording.quotes if group.start() <= start < group.end())
         unwanted = _UNWANTED.search(wording.plain, max(0, begin - 60), begin)
         if not unwanted and not _WANTED.search(wording.plain):
