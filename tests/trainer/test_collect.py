@@ -160,7 +160,8 @@ def test_zero_spread_counts_the_groups_that_a_reward_applies_to() -> None:
     scores = torch.tensor([[1.0, nan], [0.0, nan], [1.0, 0.5], [1.0, 0.5], [0.0, 0.5], [0.0, nan]])
     found = collect(ByNumber(lambda n: False), trainer__prompts_per_step=3)
     batch = found.batch
-    changed = type(batch)(**{**vars(batch), "scores_BK": scores, "group_B": torch.tensor([0, 0, 1, 1, 2, 2])})
+    rows = {"scores_BK": scores, "group_B": torch.tensor([0, 0, 1, 1, 2, 2]), "kind_BK": batch.kind_BK[:6]}
+    changed = type(batch)(**{**vars(batch), **rows})
     metrics = changed.metrics()
     assert metrics["zero_spread/even"] == pytest.approx(2 / 3)
     assert metrics["zero_spread/short"] == 1.0
