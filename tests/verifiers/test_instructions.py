@@ -9,8 +9,11 @@ import pytest
 
 from creditlib.types import CreditlibError
 from verifiers.instructions import InstructionVerifier, Job, check
+from verifiers.instructions.verifier import answer_start
+from verifiers.pool import Failure
 
 NO_COMMA = {"id": "punctuation:no_comma"}
+UNKNOWN = {"id": "no:such"}
 
 
 def one(response: str, wanted: dict[str, Any], **settings: Any) -> Any:
@@ -61,6 +64,46 @@ def test_the_sound_mode_reads_the_answer_behind_the_thinking() -> None:
     assert one("<think>one, two", NO_COMMA).spans == ()  # thinking that never ends: no answer
 
 
+@pytest.mark.parametrize("lead", ["one, two", "\n", "", "one <b>, two\n\n"])
+def test_the_prompt_may_have_begun_the_thinking(lead: str) -> None:
+    response = f"{lead}</think>\n\nthree, four"
+    assert response[answer_start(response) :] == "three, four"
+    found = one(response, NO_COMMA)
+    assert [(span.start, response[span.start]) for span in found.spans] == [(response.rindex(","), ",")]
+    assert one(f"{lead}</think>three", NO_COMMA).score == 1.0
+    assert one(f"{lead}</think>", NO_COMMA).score == 0.0
+    assert answer_start(f"Well: <think>{lead}</think>") == 0  # an answer that speaks of thinking
+
+
+@pytest.mark.parametrize("mode", ["sound", "official"])
+@pytest.mark.parametrize("loose", [False, True])
+@pytest.mark.parametrize("answer", ["", " \n\t", "\r\n\r\n"])
+def test_silence_keeps_nothing(answer: str, loose: bool, mode: str) -> None:
+    found = check(answer, constraints=[NO_COMMA, UNKNOWN], mode=mode, loose=loose)  # type: ignore[arg-type]
+    assert (found["0"].score, found["0"].reason) == (0.0, "the answer is empty")
+    assert math.isnan(found["1"].score)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        *(
+            (answer, False)
+            for answer in ("<think>plan forever", "<think>a</think>\n", "\u200b\ufeff", "\x00")
+        ),
+        *((answer, False) for answer in ("...", "**", "``", '" "', "\u3164", "\u2800", "\ud800", "\u0301")),
+        *((answer, True) for answer in ("a", "7", "好", "😀", "-", "€", "<think>a</think>b")),
+    ],
+)
+def test_an_answer_has_something_to_see(answer: str, kept: bool) -> None:
+    assert one(answer, NO_COMMA).score == kept
+
+
+def test_no_loose_reading_is_empty() -> None:
+    assert one("a, b\n...", NO_COMMA, loose=True).score == 0.0
+    assert one("a, b\nc", NO_COMMA, loose=True).score == 1.0
+
+
 def test_the_loose_reading_leaves_out_lines_and_asterisks() -> None:
     assert one("Sure, here it is:\nred\nblue", NO_COMMA, loose=True).score == 1.0
     assert one("red\nblue\nThat, I hope, helps.", NO_COMMA, loose=True).score == 1.0
@@ -77,6 +120,22 @@ def test_workers_say_what_this_process_says() -> None:
     assert [[own.reason for own in each] for each in found] == [
         [own.reason for own in check(job.response, constraints=job.constraints).values()] for job in jobs
     ]
+
+
+def test_what_was_given_up_is_broken_save_what_cannot_be_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = {"id": "keywords:existence"}
+    with InstructionVerifier() as verifier:
+        monkeypatch.setattr(
+            verifier._pool, "map", lambda jobs, **_: [Failure("cpu", "too long") for _ in jobs]
+        )
+        (found,) = verifier.check_many([Job("a b", [NO_COMMA, UNKNOWN, missing])])
+    assert (found[0].score, found[0].flags, found[0].info) == (
+        0.0,
+        ("timeout:cpu",),
+        "Do not use any commas.",
+    )
+    assert [own.flags for own in found[1:]] == [("data:constraint",)] * 2
+    assert all(math.isnan(own.score) for own in found[1:])
 
 
 def test_an_unknown_mode_is_refused_before_work() -> None:

@@ -6,6 +6,7 @@ import importlib
 import math
 import pkgutil
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, get_args
@@ -24,7 +25,12 @@ from verifiers.pool import Failure, WorkerPool
 
 FAMILIES = ("ifeval", "ifbench", "muldimif")  # packages beside this module whose files hold constraints
 _THINKING = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_END_OF_THINKING = re.compile(r"</think>\s*")
 _FIRST_LINE = re.compile(r"[^\n]*\n?")
+_WORDLIKE = re.compile(
+    r"[^\W_\u115f\u1160\u3164\uffa0]"
+)  # letters and digits, without letters that print nothing
+_UNSEEN = frozenset("\u2800\ufffc\ufffd")  # symbols that stand for nothing
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,16 @@ class Judge:
     def __call__(self, job: Job) -> list[Check]:
         """One check for each constraint, in order."""
         start = answer_start(job.response) if self.mode == "sound" else 0
-        variants = [Answer(text) for text in dict.fromkeys(self._variants(job.response[start:]))]
-        return [self._check(own, variants, start) for own in job.constraints]
+        whole, *others = dict.fromkeys(self._variants(job.response[start:]))
+        variants = [
+            Answer(text) for text in (whole, *(text for text in others if self._says_something(text)))
+        ]
+        empty = not self._says_something(whole)
+        return [self._check(own, variants, start, empty) for own in job.constraints]
+
+    def _says_something(self, text: str) -> bool:
+        """The public scripts take any text that is not blank for an answer."""
+        return has_content(text) if self.mode == "sound" else bool(text.strip())
 
     def _variants(self, text: str) -> Iterator[str]:
         """The answer as it is and, where that is asked for, as IFEval's loose reading has it: without its
@@ -67,7 +81,7 @@ class Judge:
         for variant in (text, after_first, before_last, inner):
             yield variant.replace("*", "")
 
-    def _check(self, wanted: Mapping[str, Any], variants: Sequence[Answer], start: int) -> Check:
+    def _check(self, wanted: Mapping[str, Any], variants: Sequence[Answer], start: int, empty: bool) -> Check:
         try:
             kind, arguments = read_constraint(wanted)
             checker = kind.checker(self.mode)
@@ -75,12 +89,12 @@ class Judge:
             finding: Finding = checker(variants[0], **arguments)
             passed, reason = finding.passed, finding.reason
             for variant in variants[1:]:
-                if not passed and variant.text.strip() and checker(variant, **arguments).passed:
+                if not passed and checker(variant, **arguments).passed:
                     passed, reason = True, f"kept in the loose reading ({reason})"
         except UnverifiableError as problem:
-            return Check(math.nan, f"cannot be checked: {problem}", flags=("data:constraint",))
-        if self.mode == "official" and not variants[0].text.strip():
-            passed, reason = False, "the answer is empty"  # the public scripts say so before they check
+            return _unverifiable(problem)
+        if empty:  # else silence would keep every prohibition
+            passed, reason = False, "the answer is empty"
         spans = finding.spans
         if start:
             spans = tuple(Span(own.start + start, own.end + start, own.part) for own in spans)
@@ -119,7 +133,7 @@ class InstructionVerifier:
         """One check for each constraint of each job, in order."""
         answers = self._pool.map(jobs, **self._limits)
         return [
-            [_given_up(answer)] * len(job.constraints) if isinstance(answer, Failure) else answer
+            [_given_up(answer, own) for own in job.constraints] if isinstance(answer, Failure) else answer
             for job, answer in zip(jobs, answers, strict=True)
         ]
 
@@ -176,12 +190,35 @@ def read_constraint(wanted: Mapping[str, Any]) -> tuple[Constraint, dict[str, An
 
 
 def answer_start(response: str) -> int:
-    """Where the answer begins behind a block of thinking; thinking that never ends has no answer."""
+    """Where the answer begins behind a block of thinking, whose `<think>` the prompt may have; thinking that
+    never ends has no answer.
+    """
     if thinking := _THINKING.match(response):
         return thinking.end()
-    return len(response) if response.lstrip().startswith("<think>") else 0
+    if response.lstrip().startswith("<think>"):
+        return len(response)
+    end = _END_OF_THINKING.search(response)
+    return end.end() if end and "<think>" not in response[: end.start()] else 0
 
 
-def _given_up(failure: Failure) -> Check:
+def has_content(text: str) -> bool:
+    """Whether there is a letter, a digit, a symbol or a dash ("-" can be the answer to "+ or -?"); stops,
+    quotes and markup alone say nothing.
+    """
+    if _WORDLIKE.search(text):
+        return True
+    return any(unicodedata.category(sign) in ("Sc", "Sm", "So", "Pd") for sign in set(text) - _UNSEEN)
+
+
+def _given_up(failure: Failure, wanted: Mapping[str, Any]) -> Check:
+    try:
+        kind, arguments = read_constraint(wanted)
+        info = kind.wording(arguments)
+    except UnverifiableError as problem:
+        return _unverifiable(problem)
     flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}
-    return Check(0.0, f"checking was given up: {failure.detail}", flags=(flag[failure.kind],))
+    return Check(0.0, f"checking was given up: {failure.detail}", info, flags=(flag[failure.kind],))
+
+
+def _unverifiable(problem: UnverifiableError) -> Check:
+    return Check(math.nan, f"cannot be checked: {problem}", flags=("data:constraint",))

@@ -107,7 +107,7 @@ ROWS = [
     (PUNCTUATION, "Each paragraph must end with a period", "One.\n\nTwo", False),
     (PUNCTUATION, "Each section must end with a period", PAGE, True),
     (PUNCTUATION, "The essay should avoid using exclamation marks", "Stop!", False),
-    (PUNCTUATION, "The essay should avoid using exclamation marks", "", True),
+    (PUNCTUATION, "The essay should avoid using exclamation marks", "", False),
     (PUNCTUATION, "conclude with an exclamation mark", " ", False),
     # identifiers
     (IDENTIFIERS, "The answer must start with the identifier 'List:'", "**List:** a", True),

@@ -203,14 +203,9 @@ def test_hostile_answers_are_judged_at_once(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", " \n\t\r\n"])
-def test_an_empty_answer_keeps_only_what_forbids(answer: str) -> None:
+def test_an_empty_answer_keeps_nothing(answer: str) -> None:
     for id, text, _, _ in ROWS:
-        assert score(id, text, answer) == 0.0 or _only_forbids(text), text
-
-
-def _only_forbids(text: str) -> bool:
-    words = ("exceed", "most", "fewer", "limited", "limit", "no more", "No ", "avoid", "Any ", "If ")
-    return any(word in text for word in words)
+        assert score(id, text, answer) == 0.0, text
 
 
 def test_random_texts_of_constraints_raise_nothing_else() -> None:
