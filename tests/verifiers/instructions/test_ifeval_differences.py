@@ -276,6 +276,7 @@ ROWS = [
     Row("detectable_format:title", {}, "x = 1 << 3 >> 1", True, False, "shifted numbers"),
     Row("detectable_format:json_format", {}, "42", True, False, "neither an object nor an array"),
     Row("detectable_format:json_format", {}, '{"a": NaN}', True, False, "not JSON"),
+    Row("detectable_format:json_format", {}, "```json\n{}\n```", True, False, "nothing in it"),
     Row("detectable_format:json_format", {}, "~~~\n[1]\n~~~", False, True, "another fence"),
     Row(
         "detectable_format:multiple_sections",
@@ -292,6 +293,22 @@ ROWS = [
         True,
         False,
         "the same section twice",
+    ),
+    Row(
+        "detectable_format:multiple_sections",
+        {"section_spliter": "Section", "num_sections": 2},
+        "Section 1\n\nSection 2\n",
+        True,
+        False,
+        "headers without a text",
+    ),
+    Row(
+        "detectable_format:constrained_response",
+        {},
+        "The sentence 'My answer is no.' is false.",
+        True,
+        False,
+        "part of a longer sentence",
     ),
     Row(
         "detectable_format:constrained_response",
@@ -321,10 +338,19 @@ ROWS = [
         False,
         "no answer behind it",
     ),
+    Row(
+        "combination:repeat_prompt",
+        {"prompt_to_repeat": "Write a poem now"},
+        "Write a poem nowadays",
+        True,
+        False,
+        "another word",
+    ),
     Row("startend:end_checker", {"end_phrase": "The end"}, "So it was. The end.", False, True, "a full stop"),
     Row("startend:end_checker", {"end_phrase": "The end."}, "So it was. **The end.**", False, True, "markup"),
     Row("startend:end_checker", {"end_phrase": "end"}, "my friend", True, False, "part of another word"),
     Row("startend:quotation", {}, '"a" and "b"', True, False, "two quotes, not one"),
+    Row("startend:quotation", {}, '" "', True, False, "nothing in the quotes"),
     Row("startend:quotation", {}, "“All of it.”", False, True, "curly quotes"),
     # case
     Row(
@@ -359,6 +385,19 @@ AGREEING = [  # what both get right, and hostile texts
     ("keywords:existence", {"keywords": ["hsm"]}, "", False),
     ("startend:quotation", {}, '"He said "hi" to me."', True),
     ("detectable_format:title", {}, "Here it is:\n<<Poem of Joy>>\nRoses", True),
+    ("combination:repeat_prompt", {"prompt_to_repeat": "Write a poem now"}, "Writeapoemnow ok", False),
+    ("combination:repeat_prompt", {"prompt_to_repeat": "写一首诗"}, "写一首诗。月亮", True),
+    ("combination:repeat_prompt", {"prompt_to_repeat": "Say hi."}, "Say hi.Hi!", True),
+    *(
+        ("detectable_format:constrained_response", {}, answer, True)
+        for answer in (
+            "My answer is yes.",
+            '"My answer is yes." I am sure.',
+            "Well. **My answer is no.**\n",
+            "Here it is: 'My answer is no.'",
+            "Yes\n\nMy answer is yes.\nbecause",
+        )
+    ),
     ("combination:two_responses", {}, "one way\n******\nanother", True),
     ("detectable_format:json_format", {}, "[" * 100_000, False),  # the public code: RecursionError
     ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a\n****\nb\n", True),

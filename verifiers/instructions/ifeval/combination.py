@@ -6,11 +6,13 @@ import re
 from itertools import pairwise
 
 from creditlib.types import Span
-from verifiers.instructions.answer import Answer
+from verifiers.instructions.answer import NOT_AFTER_WORD, NOT_BEFORE_WORD, Answer
 from verifiers.instructions.constraint import Finding, Text, UnverifiableError, constraint
 
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
 _BEFORE = re.compile(r"[\s\"'“”‘*_>#`]*")  # quotes and markup that may stand before a repeated request
+
+_WORD_EDGE = re.compile(f"{NOT_AFTER_WORD}|{NOT_BEFORE_WORD}")
 
 
 @constraint(
@@ -74,14 +76,17 @@ def _two(count: int, passed: bool, marks: tuple[Span, ...]) -> Finding:
 
 
 def _end_of(words: list[str], text: str, start: int) -> int | None:
-    """Where `text` has said all of `words` from `start` on, with any white space between them."""
-    for word in words:
+    """Where `text` has said all of `words` from `start` on, with any white space between them and no more
+    letters behind the last.
+    """
+    for index, word in enumerate(words):
+        before = start
         while start < len(text) and text[start].isspace():
             start += 1
-        if not text.startswith(word, start):
+        if (index and start == before) or not text.startswith(word, start):
             return None
         start += len(word)
-    return start
+    return start if _WORD_EDGE.match(text, start) else None
 
 
 def _repeated(answer: Answer, prompt: str, passed: bool, reason: str) -> Finding:

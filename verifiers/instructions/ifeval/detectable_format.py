@@ -18,6 +18,10 @@ _BULLET = re.compile(r"[*+-][^\S\r\n]")
 _FENCE = re.compile(r"(?:```[^`]*|~~~.*)$")
 _TITLE = re.compile(r"<<([^<>\n]+)>>")
 _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+_BEFORE_OPTION, _STOPS = 24, ".!?:;…。！？：>-–—\n\r"  # a sentence or an introduction ends so
+_OPENING = "\"'“”‘’«»*_`#([ \t"
+_GOES_ON = re.compile(r"[\"'”’»*_`)\]]*+(?:[^\s\"'”’»*_`)\]]|[^\S\r\n]++[^\W\d_A-Z]|[^\S\r\n]*+[,;:])")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _HEADER = re.compile(r"[\s#>*_\"“'‘(\[-]*")  # markup and quotes before a header
 
 
@@ -102,14 +106,19 @@ def _(answer: Answer, num_bullets: Positive) -> Finding:
     "Write {num_sections} sections; begin each with {section_spliter} and its number: {section_spliter} 1.",
 )
 def multiple_sections(answer: Answer, num_sections: Positive, section_spliter: Text) -> Finding:
-    """Headers begin a line; those with the same number count once."""
+    """Headers begin a line and have a word behind them; those with the same number count once."""
     if not section_spliter.strip():
         raise UnverifiableError("argument section_spliter is blank")
     header = re.compile(rf"{re.escape(section_spliter.strip())}[^\S\r\n]?#?(\d+)")
-    found: dict[int, Span] = {}
+    headers = []
     for line in answer.lines:
         start = line.start + _HEADER.match(line.text).end()  # type: ignore[union-attr]
         if match := header.match(answer.text, start):
+            headers.append(match)
+    ends = [match.start() for match in headers[1:]] + [len(answer.text)]
+    found: dict[int, Span] = {}
+    for match, end in zip(headers, ends, strict=False):  # no header: one end too many
+        if _LETTER_OR_DIGIT.search(answer.text, match.end(), end):
             found.setdefault(int(match[1][:9]), Span(*match.span(), "header"))
     return _sections(answer, list(found.values()), num_sections)
 
@@ -130,7 +139,7 @@ def _(answer: Answer, num_sections: Positive, section_spliter: Text) -> Finding:
     "detectable_format:json_format", "Write all of your answer as JSON; a code fence around it is allowed."
 )
 def json_format(answer: Answer) -> Finding:
-    """An object or an array, as the standard has it: without NaN and Infinity."""
+    """An object or an array with something in it, as the standard has it: without NaN and Infinity."""
     return _json(answer, _unfenced(answer.text.strip()), strict=True)
 
 
@@ -148,8 +157,12 @@ def _(answer: Answer) -> Finding:
     f"Answer with exactly one of these sentences: {' / '.join(_OPTIONS)}",
 )
 def constrained_response(answer: Answer) -> Finding:
+    """The sentence stands for itself: quoted or with an introduction, but in no longer sentence."""
     found = [option for option in _OPTIONS if option in answer.text]
-    return _chosen(answer, found, len(found) == 1)
+    passed = len(found) == 1 and any(
+        _stands_alone(answer.text, *match.span()) for match in re.finditer(re.escape(found[0]), answer.text)
+    )
+    return _chosen(answer, found, passed)
 
 
 @constrained_response.official
@@ -220,7 +233,14 @@ def _json(answer: Answer, text: str, *, strict: bool) -> Finding:
         return Finding(False, "no JSON: nested too deeply", answer.whole)
     if strict and not isinstance(value, dict | list):
         return Finding(False, "JSON, but neither an object nor an array", answer.whole)
+    if strict and not value:
+        return Finding(False, "JSON without anything in it", answer.whole)
     return Finding(True, "JSON", answer.whole)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - _BEFORE_OPTION) : start].rstrip(_OPENING)
+    return (not before or before[-1] in _STOPS) and not _GOES_ON.match(text, end)
 
 
 def _chosen(answer: Answer, options: Sequence[str], passed: bool) -> Finding:
