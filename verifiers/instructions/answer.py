@@ -21,19 +21,33 @@ _MARK = (
     "\u0f71-\u0f84\u102b-\u103e\u17b4-\u17d3\u200c\u200d]"
 )
 _RUN = rf"{_LETTER}++(?:{_MARK}++{_LETTER}*+)*+"
-_WORD = re.compile(
-    rf"[{_UNSPACED}]|https?://[^\s<>()\[\]\"]+"
-    rf"|{_RUN}(?:(?:[-\u2010\u2011'’.@_&]|(?<=\d)[,:/](?=\d)){_RUN})*+"
-)
 _EDGE = re.compile(rf"{_LETTER}|{_MARK}")
 NOT_AFTER_WORD, NOT_BEFORE_WORD = (
     rf"(?<!{_LETTER})(?<!{_MARK})",
     rf"(?!{_LETTER})(?!{_MARK})",
 )
+_ENDINGS = (  # of addresses and files; a chain that ends in another word ("three.And") is several words
+    "com|org|net|edu|gov|io|dev|app|uk|de|fr|eu|ru|ch|jp|cn|py|js|ts|txt|md|pdf|html?|css|csv|json|xml|yaml|yml|docx?|"
+    "xlsx?|pptx?|png|jpe?g|gif|svg|zip|exe"
+)
+_ADDRESS = (  # behind its first letters: "example.com", "first.last@example.org"
+    rf"(?:[.-]{_RUN}){{0,3}}?\.(?:{_ENDINGS}){NOT_BEFORE_WORD}"
+    rf"|(?:[._+-]{_RUN}){{0,3}}@{_RUN}(?:[.-]{_RUN}){{0,3}}?\.[a-zA-Z]{{2,}}+{NOT_BEFORE_WORD}"
+)
+_ABBREVIATION = (
+    rf"(?<!{_LETTER}{_LETTER})(?:\.[^\W\d_]{NOT_BEFORE_WORD}){{1,5}}+"  # behind one letter: "e.g", "U.S.A"
+)
+# Within numbers ("1,000.50", "10:30", "2024-05-01"), next to one ("v1.2"), and in "Ph.D".
+_JOINED = r"(?<=\d)[,:/-](?=\d)|(?<=\d)\.|\.(?=\d)|(?<=Ph)\.(?=D)|(?<=[BM])\.(?=Sc)"
+_PART = rf"(?:(?:{_JOINED}){_RUN})*+(?:['’@&]{_RUN}(?:(?:{_JOINED}){_RUN})*+){{0,3}}+"
+_WORD = re.compile(
+    rf"[{_UNSPACED}]|https?://[^\s<>()\[\]\"]+"
+    rf"|{_RUN}(?:{_ADDRESS}|{_ABBREVIATION}|{_PART}(?:[-\u2010\u2011]{_RUN}{_PART}){{0,3}}+)"
+)
 _LINE = re.compile(r"[^\r\n]+|\r\n?|\n")
 _STOPS = ".!?…؟۔।॥"
 _SENTENCE_END = re.compile(
-    rf"(?<![{_STOPS}])[{_STOPS}]++[\"'”’»)\]*_]*+(?=\s|$)|[。！？｡]+[”’」』）]*|\r?\n|\r"
+    rf"(?<![{_STOPS}])[{_STOPS}]++[\"'”’»)\]*_]*+(?=\s|$)|(?<=[^\W\d_])\.(?=[^\W\d_])|[。！？｡]+[”’」』）]*|\r?\n|\r"
 )
 _TITLES = frozenset(
     "mr mrs ms dr prof st mt rev hon gov sen rep gen col lt capt sgt vs e.g i.e cf approx dept est "
@@ -46,6 +60,8 @@ _BEFORE_SMALL = frozenset(
     "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
 )  # "etc. and", "etc. We"
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘*_]*\Z")
+_LONGEST = 100  # longer ones without white space are addresses or code
+_ONLINE = re.compile(r"://|@|^www\.")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _MARKUP = re.compile(r"[\s#>*_+~`|-]*(?:\d+[.)]\s+)?")
 
@@ -77,8 +93,9 @@ class Answer:
 
     @cached_property
     def words(self) -> tuple[Piece, ...]:
-        """As a person counts them: "state-of-the-art", "isn't", "1,000.50" and an address are one each, so is
-        each character of Chinese and Japanese; punctuation and rules ("____") are none.
+        """As a person counts them: "state-of-the-art", "isn't", "1,000.50", "e.g." and an address are one
+        each, so is each character of Chinese and Japanese; punctuation and rules ("____") are none.
+        Underscores, dots between other letters and more than three hyphens join no words.
         """
         return tuple(Piece(*match.span(), match[0]) for match in _WORD.finditer(self.text))
 
@@ -109,7 +126,8 @@ class Answer:
     @cached_property
     def sentences(self) -> tuple[Piece, ...]:
         """Stretches with a word in them that end with a full stop, a question or exclamation mark, or their
-        line. Abbreviations, initials, decimals and the numbers of a list end none.
+        line; a full stop between a small and a capital letter ends one, too ("one.Two"). Abbreviations,
+        initials, decimals, addresses and the numbers of a list end none.
         """
         found: list[Piece] = []
         start = 0
@@ -152,6 +170,8 @@ class Answer:
     def _ends_here(self, start: int, match: re.Match[str]) -> bool:
         """Whether a full stop ends its sentence."""
         at = match.start()
+        if match.end() < len(self.text) and self.text[match.end()].isalpha():
+            return self._stops_within(start, at)
         if (
             match[0].startswith("..")
             or match.end() == len(self.text)
@@ -167,6 +187,15 @@ class Answer:
             return False
         # "1." at the beginning of a line numbers it.
         return not (before.isdigit() and not self.text[start : at - len(before)].strip(" \t#>*_-"))
+
+    def _stops_within(self, start: int, at: int) -> bool:
+        """Whether a full stop ends its sentence although a letter follows at once."""
+        if not (self.text[at - 1].islower() and self.text[at + 1].isupper()):
+            return False
+        before = self.text[max(start, at - _LONGEST) : at].split()[-1]
+        return not (
+            before == "Ph" or before.lower() in _TITLES or len(before) == _LONGEST or _ONLINE.search(before)
+        )
 
     def _add_sentence(self, found: list[Piece], start: int, end: int) -> None:
         if _LETTER_OR_DIGIT.search(self.text, start, end) is None:

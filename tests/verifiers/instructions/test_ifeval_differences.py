@@ -121,6 +121,14 @@ ROWS = [
     ),
     Row(
         "length_constraints:number_words",
+        {"num_words": 3, "relation": "less than"},
+        "many_words_joined_by_underscores",
+        True,
+        False,
+        "underscores join no words",
+    ),
+    Row(
+        "length_constraints:number_words",
         {"num_words": 5, "relation": "at least"},
         "今天天气很好。",
         False,
@@ -142,6 +150,14 @@ ROWS = [
         False,
         True,
         "headings and points end with their line",
+    ),
+    Row(
+        "length_constraints:number_sentences",
+        {"num_sentences": 2, "relation": "less than"},
+        "One two three.And four five.And six.",
+        True,
+        False,
+        "no space behind the full stop",
     ),
     Row(
         "length_constraints:number_sentences",
