@@ -2,7 +2,8 @@
 
 The frequencies of letters, pairs and triples of letters in 55 languages come with langdetect. It draws
 n-grams at random, so that its verdict on short texts changes from call to call, and takes English in capitals
-for German. Here the log-likelihoods of all n-grams of a few stretches of the text are added up.
+for German. Here the log-likelihoods of all n-grams of a stretch of the text are added up, and a few common
+words count as well where languages with the same alphabet are close.
 """
 
 from __future__ import annotations
@@ -32,9 +33,30 @@ LANGUAGES = {
     "th": "Thai", "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese",
     "zh": "Chinese", "zh-cn": "Simplified Chinese", "zh-tw": "Traditional Chinese",
 }  # fmt: skip
-_PIECES, _PIECE = 4, 400  # what is read: at most so many stretches of so many characters
-_DOUBT = 15.0  # by so many nats another language may fit better; a short sentence shows more than that
+_PIECES, _PIECE = 10, 400  # what is read: at most so many stretches of so many characters
+# By so many nats another language may fit better: for each n-gram, at least, at most, for one or two words.
+_DOUBT, _LEAST_DOUBT, _MOST_DOUBT, _DOUBT_OF_WORDS = 0.1, 6.0, 15.0, 10.0
+_COMMON_WORD, _COMMON_WORDS = 4.0, 3  # so many nats for each of so many different common words
+_COMMON = {
+    language: frozenset(words.split())
+    for language, words in {
+        "en": "i the of and that with are by it this from which have has not their its your you at "
+        "we they he she my what when who is was were do does can some here yes than after "
+        "should please there would will",
+        "fr": "le les des du et est une dans qui pour sur avec pas par ce sont plus au aux cette "
+        "nous vous je il elle mon ma votre voici oui",
+        "de": "der die das und ist von den mit für auf ein eine nicht zu im sich auch dem wir ich "
+        "sie er hier einige ihre ihren sind besser wann bitte",
+        "es": "el los las y en un una por con es se del al lo como más muy mi su aquí qué tienen sí",
+        "it": "il lo gli di e che una per con è si della dei nel come più non sono molto mia sua a ha ho",
+        "nl": "de het een en van dat op te voor met zijn niet aan er ook is wij ik hij zij naar "
+        "wordt dit heel hier mijn uw ja enkele",
+        "pt": "o os as de e que em um uma por com para é se do da dos das no na ao mais não muito "
+        "eu ele ela você eles minha este",
+    }.items()
+}
 _FLOOR = 0.5 / 10_000  # frequency of an n-gram that a language lacks, as langdetect has it
+_LETTERS = re.compile(r"[^\W\d_]+")
 _NO_LETTERS = re.compile(r"(?:https?://|www\.|@)\S+|[\x00-@\[-`{-~\s]+")  # addresses, ASCII without letters
 
 
@@ -47,10 +69,11 @@ class _Frequencies(NamedTuple):
 def is_in(text: str, language: str) -> bool:
     """Whether all of `text` can be taken for `language`, one of `LANGUAGES`; a text without letters cannot.
 
-    In doubt it can: of "my cat" nobody can tell. Some hundred characters in another language leave no doubt.
+    In doubt one or two words can: of "my cat" nobody can tell. Longer ones must fit about as well as in any
+    other language. Of a text of more than 4,000 letters ten stretches are read.
     """
     pieces = [piece for piece in _stretches(text) if any(map(str.isalpha, piece))]
-    return bool(pieces) and all(_lack(piece, language) <= _DOUBT for piece in pieces)
+    return bool(pieces) and all(_fits(piece, language) for piece in pieces)
 
 
 def _stretches(text: str) -> list[str]:
@@ -62,15 +85,19 @@ def _stretches(text: str) -> list[str]:
     return [text[start : start + _PIECE] for start in starts]
 
 
-def _lack(piece: str, language: str) -> float:
-    """By how much the likeliest language fits better than `language`, in nats."""
+def _fits(piece: str, language: str) -> bool:
+    """Whether no language fits better than `language` by more than the doubt allows."""
     if sum(map(str.isupper, piece)) > sum(map(str.islower, piece)):
         piece = piece.lower()  # the frequencies are those of ordinary text
     languages, rows, logs = _frequencies()
     found = [rows[gram] for gram in _ngrams(piece) if gram in rows]
     likelihoods: dict[str, float] = dict(zip(languages, logs[found].sum(0).tolist(), strict=True))
     likelihoods["zh"] = max(likelihoods["zh-cn"], likelihoods["zh-tw"])
-    return max(likelihoods.values()) - likelihoods[language]
+    words = _LETTERS.findall(piece.lower())
+    for own, common in _COMMON.items():
+        likelihoods[own] += _COMMON_WORD * min(_COMMON_WORDS, len(common.intersection(words)))
+    doubt = _DOUBT_OF_WORDS if len(words) < 3 else min(max(_LEAST_DOUBT, _DOUBT * len(found)), _MOST_DOUBT)
+    return max(likelihoods.values()) - likelihoods[language] <= doubt
 
 
 def _ngrams(piece: str) -> Iterator[str]:

@@ -128,6 +128,9 @@ ROWS = [
     (ENGLISH, "The answer must be written entirely in lowercase letters", "all small", True),
     (ENGLISH, "The answer must be written entirely in lowercase letters", "I am", False),
     (ENGLISH, "in English, with each word capitalized", "The King Of The Hill Is Not Here", True),
+    (ENGLISH, "The answer must be in English", "zzz qqq www", False),
+    (ENGLISH, "The answer must be in English", "Tämä on suomenkielinen lause.", False),
+    (ENGLISH, "The answer must be in English", "Add them like this:\n```\nfoo = qux(zzz, yyy)\n```", True),
     (ENGLISH, "in English, with each word capitalized", "Le Roi Est Dans La Maison Des Fous", False),
     # Chinese
     (CHINESE, "The answer must be in Simplified Chinese", SIMPLE, True),

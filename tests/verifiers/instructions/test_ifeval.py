@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import runpy
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from verifiers.instructions.constraint import CONSTRAINTS
 from verifiers.instructions.language import LANGUAGES, is_in
 from verifiers.instructions.verifier import Job, Judge, load_constraints, read_constraint
 
+SENTENCES = runpy.run_path(str(Path(__file__).with_name("short_sentences.py")))["SENTENCES"]
 # Arguments that ordinary prompts have, one set for each constraint.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "punctuation:no_comma": {},
@@ -386,6 +388,32 @@ def test_a_sentence_is_in_its_language_and_no_other(language: str) -> None:
     assert [other for other in SPOKEN if is_in(text, other)] == [language]
     assert is_in(text.upper(), language)
     assert is_in(text.upper() + " 12:30, https://example.com", language)
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_short_sentences_are_in_their_language(language: str) -> None:
+    others = [other for other in SENTENCES if other != language]
+    assert len(SENTENCES[language]) >= 12
+    assert [text for text in SENTENCES[language] if not is_in(text, language)] == []
+    taken = [(text, other) for text in SENTENCES[language] for other in others if is_in(text, other)]
+    assert len(taken) <= 0.05 * len(others) * len(SENTENCES[language]), taken
+    mistaken = [text for other in others for text in SENTENCES[other] if is_in(text, language)]
+    assert len(mistaken) <= 0.05 * sum(len(SENTENCES[other]) for other in others), mistaken
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Yes, I can help you.", "fr"), ("Here are some ideas.", "fr"), ("Tea is better than milk.", "de")],
+)
+def test_a_short_english_sentence_is_no_other(text: str, language: str) -> None:
+    assert is_in(text, "en")
+    assert not is_in(text, language)
+
+
+def test_up_to_4000_letters_are_read_whole() -> None:
+    german, english = (" ".join([SPOKEN[language]] * 100) for language in ("de", "en"))
+    for at in range(0, 3600, 300):
+        assert not is_in(german[:at] + english[:400] + german[at:3600], "de")
 
 
 def test_a_long_passage_in_another_language_is_noticed() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -12,6 +11,7 @@ from typing import Literal, Protocol
 from creditlib.types import Span
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, spans
+from verifiers.instructions.language import is_in
 from verifiers.instructions.muldimif.layout import Heading, Layout, Table, depth, plain_words
 from verifiers.instructions.muldimif.wording import ANY, SOME, Bounds
 
@@ -23,17 +23,7 @@ _URL = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f]")
 _KANA = re.compile("[\u3040-\u30ff]")
-_FUNCTION_WORDS = {
-    "English": "the of and to that for with are by it this from be which have has not their its "
-    "your you as at an is",
-    "French": "le la les des du et est une dans que qui pour sur avec pas par ce sont plus au aux cette ses",
-    "German": "der die das und ist von den mit für auf ein eine nicht zu im sich auch dem des es sind wird",
-    "Spanish": "el la los las de y que en un una por con para es se del al su lo como más",
-    "Portuguese": "o os as de e que em um uma por com para é se do da dos das no na ao como mais não",
-    "Italian": "il lo gli di e che in un una per con è si del della dei al nel come più non sono",
-    "Dutch": "de het een en van dat op te voor met zijn niet aan er ook als bij door naar wordt",
-}
-_LANGUAGES = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 class Rule(Protocol):
@@ -113,7 +103,7 @@ class LetterCase:
 
 @dataclass(frozen=True)
 class English:
-    """Written in English: Latin letters, and no other language's small words are more frequent."""
+    """Written in English: Latin letters, and what stands outside of code blocks reads like English."""
 
     kind: str = "english"
 
@@ -122,10 +112,8 @@ class English:
         letters = sum(map(str.isalpha, text))
         if 5 * len(_NOT_LATIN.findall(text)) > letters or not letters:
             return Finding(False, "not in Latin letters", layout.answer.whole)
-        words = Counter(word.text.lower() for word in layout.answer.words)
-        counts = {language: sum(words[own] for own in small) for language, small in _LANGUAGES.items()}
-        best = max(counts, key=lambda language: (counts[language], language == "English"))
-        return Finding(best == "English", f"reads like {best}", layout.answer.whole)
+        english = is_in(_FENCED.sub(" ", text), "en") or is_in(text, "en")
+        return Finding(english, f"it reads {'' if english else 'un'}like English", layout.answer.whole)
 
 
 @dataclass(frozen=True)
