@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -78,3 +79,12 @@ def random_reward_model(family: str, dtype: torch.dtype = torch.float64, *, voca
     config.num_labels = 1
     torch.manual_seed(3)
     return widened(AutoModelForSequenceClassification.from_config(config, dtype=dtype).eval())
+
+
+@pytest.fixture
+def no_garbage_collection() -> Iterator[None]:
+    """For tests that measure time: a collection in a process that holds the whole suite takes half a second."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

@@ -189,6 +189,7 @@ def test_counts(text: str, bounds: tuple[int | None, int | None] | None) -> None
     assert found == ([] if bounds is None else [bounds])
 
 
+@pytest.mark.usefixtures("no_garbage_collection")
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_hostile_answers_are_judged_at_once(answer: str) -> None:
     layout = Layout(Answer(answer))  # its parts are found once, by the first rule that wants them
