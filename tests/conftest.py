@@ -83,7 +83,7 @@ def random_reward_model(family: str, dtype: torch.dtype = torch.float64, *, voca
 
 @pytest.fixture
 def no_garbage_collection() -> Iterator[None]:
-    """For tests that measure time: a collection in a process that holds the whole suite takes half a second."""
+    """For tests that measure time: a collection takes half a second once the whole suite is loaded."""
     gc.collect()
     gc.disable()
     yield
