@@ -38,6 +38,7 @@ from tasks.data.instructions.wordings import short
 from tasks.instruction_data import Constraint, Row, load_rows
 from tasks.settings import Style, expect_at_least, expect_one_of, expect_positive
 from tasks.sources import find_source
+from tasks.splits import VerifierOnDemand, source_of, sources_of
 from tasks.sql_data import spread
 from verifiers.instructions import InstructionVerifier, Job, Mode
 from verifiers.instructions.constraint import UnverifiableError
@@ -59,7 +60,7 @@ _PARTS = re.compile(
 
 
 @dataclass(frozen=True)
-class Instructions:
+class Instructions(VerifierOnDemand):
     """The task with its settings; ``configs/task/instructions.yaml`` says what each is for.
 
     Raises:
@@ -93,8 +94,6 @@ class Instructions:
         expect_at_least("workers", self.workers, 1)
         expect_positive("seconds", self.seconds)
         expect_positive("wall_seconds", self.wall_seconds)
-        if "train" in self.evaluation:
-            raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
         for source in self._sources.values():
             try:
                 find_source(source, self._folder)
@@ -120,12 +119,7 @@ class Instructions:
             CreditlibError: no such split, or a prompt with more constraints than `slots`.
             MissingDataError: the source cannot be read, or has rows without a request or constraints.
         """
-        if split not in self._sources:
-            raise CreditlibError(
-                f"task {self.name} has no split {split!r}, only {', '.join(self._sources)}. "
-                "Name its file in task.train or task.evaluation."
-            )
-        source = self._sources[split]
+        source = source_of(split, self._sources, self.name)
         rows = load_rows(source, self._folder)
         self._check_slots(source, rows)
         self._tell_unverifiable(source, rows)
@@ -243,12 +237,6 @@ class Instructions:
         """What the characters of a response are: titles, placeholders, bullets, dividers, words, marks."""
         return [Span(*match.span(), match.lastgroup) for match in _PARTS.finditer(text) if match.lastgroup]
 
-    def close(self) -> None:
-        """Stop the worker processes; verifying again would start new ones."""
-        if "_verifier" in self.__dict__:
-            self._verifier.close()
-            del self.__dict__["_verifier"]
-
     # ------------------------------------------------------------------ inside
 
     @property
@@ -258,7 +246,7 @@ class Instructions:
     @property
     def _sources(self) -> dict[str, str]:
         """Each split's file or hub id."""
-        return {**({} if self.train is None else {"train": self.train}), **self.evaluation}
+        return sources_of(self.train, self.evaluation)
 
     @cached_property
     def _verifier(self) -> InstructionVerifier:

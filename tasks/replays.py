@@ -9,9 +9,10 @@ is nowhere else in the prompts of replays: a sentence with it stands where it st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from string import Formatter
 
-from creditlib.types import CreditlibError
+from creditlib.types import CreditlibError, Prompt, ReplayTask
 
 Replay = Mapping[str, str | None]  # reward -> wording
 
@@ -84,3 +85,14 @@ def placed(
         own = [fact for fact in mentioned(words[reward]) if fact in places]
         (places[own[0]] if own else end).append(text)
     return places, end
+
+
+def sometimes_replayed(task: ReplayTask, prompt: Prompt, generator: Random) -> Prompt:
+    """For a model that is made to read replays: three in five prompts as they are asked; the others tell
+    everything, or everything but one reward's information.
+    """
+    if generator.random() >= 0.4:
+        return prompt
+    told = task.information(prompt, {})
+    left_out = generator.choice([None, *told])
+    return task.render(prompt, {reward: text for reward, text in told.items() if reward != left_out})

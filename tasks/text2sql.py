@@ -35,8 +35,9 @@ from typing import Any, Literal, get_args
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
 from tasks.data.text2sql.generate import stream
-from tasks.replays import check_replay, placed, worded
+from tasks.replays import check_replay, placed, sometimes_replayed, worded
 from tasks.settings import Style, expect_at_least, expect_one_of, expect_positive
+from tasks.splits import VerifierOnDemand, expect_files, source_of, sources_of
 from tasks.sql_data import Layout, Row, find_databases, read_rows, read_schemas, spread
 from tasks.sql_schema import Schema, serialise, with_examples
 from verifiers.sql import Job, Limits, SqlVerifier
@@ -53,7 +54,7 @@ IN_PROMPT = {"schema": SCHEMA, "format": FORMAT}  # facts that a prompt states a
 
 
 @dataclass(frozen=True)
-class Text2SQL:
+class Text2SQL(VerifierOnDemand):
     """The task with its settings; ``configs/task/text2sql.yaml`` says what each is for.
 
     Raises:
@@ -97,19 +98,13 @@ class Text2SQL:
         expect_positive("seconds", self.seconds)
         expect_positive("wall_seconds", self.wall_seconds)
         check_replay(self.replay, REWARDS, FACTS)
-        if "train" in self.evaluation:
-            raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
-        if not self._folder.is_dir():
-            raise MissingDataError(
-                f"expected a folder of text-to-SQL data at {self._folder}, found none. "
-                "Set task.data to it, or task.data=null for the embedded sample."
-            )
-        for file in (*self._files.values(), *self.tables):
-            if not (self._folder / file).is_file():
-                raise MissingDataError(
-                    f"no file {file} in {self._folder}. Set task.data to the folder that holds it, "
-                    "or change its name in task.train, task.evaluation or task.tables."
-                )
+        expect_files(
+            self._folder,
+            (*self._files.values(), *self.tables),
+            data="text-to-SQL",
+            embedded="task.data=null",
+            settings="task.train, task.evaluation or task.tables",
+        )
 
     # ------------------------------------------------------------------ what to ask
 
@@ -124,12 +119,7 @@ class Text2SQL:
             CreditlibError: no such split.
             MissingDataError: a row lacks something, or its database or schema is missing or unreadable.
         """
-        if split not in self._files:
-            raise CreditlibError(
-                f"task {self.name} has no split {split!r}, only {', '.join(self._files)}. "
-                "Name its file in task.train or task.evaluation."
-            )
-        rows = read_rows(self._folder / self._files[split], self.layout)
+        rows = read_rows(self._folder / source_of(split, self._files, self.name), self.layout)
         chosen = spread(len(rows), self.limit if split == "train" else None)
         folders = [self._folder / name for name in self.databases]
         paths = find_databases((rows[index].db_id for index in chosen), folders)
@@ -212,11 +202,7 @@ class Text2SQL:
         for number, example in enumerate(stream(seed)):
             row = Row(example.schema.db_id, example.question, example.sql)
             prompt = self.compose(row, self.describe(example.schema), id=f"{self.name}/synthetic/{number}")
-            if generator.random() < 0.4:
-                told = self.information(prompt, {})
-                left_out = generator.choice([None, *told])
-                prompt = self.render(prompt, {key: text for key, text in told.items() if key != left_out})
-            yield prompt, self.target(prompt)
+            yield sometimes_replayed(self, prompt, generator), self.target(prompt)
 
     # ------------------------------------------------------------------ how to judge
 
@@ -241,12 +227,6 @@ class Text2SQL:
         opening, closing = self.tags
         return parts(text, (opening, closing))
 
-    def close(self) -> None:
-        """Stop the worker processes; verifying again would start new ones."""
-        if "_verifier" in self.__dict__:
-            self._verifier.close()
-            del self.__dict__["_verifier"]
-
     # ------------------------------------------------------------------ inside
 
     @property
@@ -256,7 +236,7 @@ class Text2SQL:
     @property
     def _files(self) -> dict[str, str]:
         """Each split's file."""
-        return {**({} if self.train is None else {"train": self.train}), **self.evaluation}
+        return sources_of(self.train, self.evaluation)
 
     @cached_property
     def _schemas(self) -> dict[str, Schema]:

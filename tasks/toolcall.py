@@ -33,10 +33,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, get_args
 
-from creditlib.types import Check, CreditlibError, MissingDataError, Prompt, Span
+from creditlib.types import Check, CreditlibError, Prompt, Span
 from tasks.data.toolcall.generate import stream
-from tasks.replays import check_replay, placed, worded
+from tasks.replays import check_replay, placed, sometimes_replayed, worded
 from tasks.settings import Style, expect_at_least, expect_one_of
+from tasks.splits import VerifierOnDemand, expect_files, source_of, sources_of
 from tasks.sql_data import spread
 from tasks.toolcall_data import (
     Layout,
@@ -74,7 +75,7 @@ _NEXT_HEADING = re.compile(r"^\*\*.+\*\*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class ToolCall(VerifierOnDemand):
     """The task with its settings; ``configs/task/toolcall.yaml`` says what each is for.
 
     Raises:
@@ -111,20 +112,13 @@ class ToolCall:
                 "task.instruction must be empty with task.layout=rlla, whose prompts bring their own; found "
                 f"{self.instruction!r}"
             )
-        if "train" in self.evaluation:
-            raise CreditlibError("task.evaluation: 'train' is the training split's name, choose another")
-        if not self._folder.is_dir():
-            raise MissingDataError(
-                f"expected a folder of tool-calling data at {self._folder}, found none. "
-                "Set task.data to it, or task=toolcall task.data=null for the embedded sample."
-            )
-        tools = [self.tools] if self.layout == "plain" else []
-        for file in (*self._files.values(), *tools):
-            if not (self._folder / file).is_file():
-                raise MissingDataError(
-                    f"no file {file} in {self._folder}. Set task.data to the folder that holds it, "
-                    "or change its name in task.train, task.evaluation or task.tools."
-                )
+        expect_files(
+            self._folder,
+            (*self._files.values(), *([self.tools] if self.layout == "plain" else [])),
+            data="tool-calling",
+            embedded="task=toolcall task.data=null",
+            settings="task.train, task.evaluation or task.tools",
+        )
 
     # ------------------------------------------------------------------ what to ask
 
@@ -139,12 +133,7 @@ class ToolCall:
             CreditlibError: no such split.
             MissingDataError: a row lacks something or is malformed.
         """
-        if split not in self._files:
-            raise CreditlibError(
-                f"task {self.name} has no split {split!r}, only {', '.join(self._files)}. "
-                "Name its file in task.train or task.evaluation."
-            )
-        rows = self._rows(self._folder / self._files[split])
+        rows = self._rows(self._folder / source_of(split, self._files, self.name))
         chosen = spread(len(rows), self.limit if split == "train" else None)
         return [self.compose(rows[index], id=f"{self.name}/{split}/{index}") for index in chosen]
 
@@ -214,11 +203,7 @@ class ToolCall:
                 kind=request.kind,
             )
             prompt = self.compose(row, id=f"{self.name}/synthetic/{number}")
-            if generator.random() < 0.4:
-                told = self.information(prompt, {})
-                left_out = generator.choice([None, *told])
-                prompt = self.render(prompt, {key: text for key, text in told.items() if key != left_out})
-            yield prompt, self.target(prompt)
+            yield sometimes_replayed(self, prompt, generator), self.target(prompt)
 
     # ------------------------------------------------------------------ how to judge
 
@@ -245,12 +230,6 @@ class ToolCall:
         """What the characters of a response are: tags, thinking, reply, names, arguments, values."""
         return parts(text)
 
-    def close(self) -> None:
-        """Stop the worker processes; verifying again would start new ones."""
-        if "_verifier" in self.__dict__:
-            self._verifier.close()
-            del self.__dict__["_verifier"]
-
     # ------------------------------------------------------------------ inside
 
     @property
@@ -260,7 +239,7 @@ class ToolCall:
     @property
     def _files(self) -> dict[str, str]:
         """Each split's file."""
-        return {**({} if self.train is None else {"train": self.train}), **self.evaluation}
+        return sources_of(self.train, self.evaluation)
 
     @cached_property
     def _verifier(self) -> ToolCallVerifier:

@@ -52,6 +52,12 @@ class Failure:
     kind: Literal["cpu", "wall", "memory", "died"]
     detail: str
 
+    @property
+    def flag(self) -> str:
+        """As a `Check` carries it."""
+        prefix = {"cpu": "timeout", "wall": "timeout", "memory": "limit", "died": "worker"}[self.kind]
+        return f"{prefix}:{self.kind}"
+
 
 @dataclass
 class _Worker:
@@ -227,6 +233,22 @@ class WorkerPool(Generic[Job, Result]):
     def _stop_all(self) -> None:
         for worker in list(self._workers):
             self._stop(worker)
+
+
+class Pooled:
+    """A verifier whose work a pool does: it ends with `close`, or with its ``with`` block."""
+
+    _pool: WorkerPool[Any, Any]
+
+    def close(self) -> None:
+        """End the worker processes."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _Map(Generic[Job, Result]):

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from creditlib.types import Check, CreditlibError, Span
 from verifiers.instructions.answer import Answer
@@ -21,7 +21,7 @@ from verifiers.instructions.constraint import (
     UnverifiableError,
 )
 from verifiers.instructions.nltk_text import require_official
-from verifiers.pool import Failure, WorkerPool
+from verifiers.pool import Failure, Pooled, WorkerPool
 
 FAMILIES = ("ifeval", "ifbench", "muldimif")  # packages beside this module whose files hold constraints
 _THINKING = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
@@ -101,7 +101,7 @@ class Judge:
         return Check(float(passed), reason, info, spans)
 
 
-class InstructionVerifier:
+class InstructionVerifier(Pooled):
     """Judges responses in worker processes.
 
     Args:
@@ -136,16 +136,6 @@ class InstructionVerifier:
             [_given_up(answer, own) for own in job.constraints] if isinstance(answer, Failure) else answer
             for job, answer in zip(jobs, answers, strict=True)
         ]
-
-    def close(self) -> None:
-        """End the worker processes."""
-        self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def check(
@@ -216,8 +206,7 @@ def _given_up(failure: Failure, wanted: Mapping[str, Any]) -> Check:
         info = kind.wording(arguments)
     except UnverifiableError as problem:
         return _unverifiable(problem)
-    flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}
-    return Check(0.0, f"checking was given up: {failure.detail}", info, flags=(flag[failure.kind],))
+    return Check(0.0, f"checking was given up: {failure.detail}", info, flags=(failure.flag,))
 
 
 def _unverifiable(problem: UnverifiableError) -> Check:

@@ -8,10 +8,10 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from creditlib.types import Check, CreditlibError, MissingDataError, Span
-from verifiers.pool import Failure, WorkerPool
+from verifiers.pool import Failure, Pooled, WorkerPool
 from verifiers.sql.compare import MODES, Mode
 from verifiers.sql.judge import Gold, GoldTask, Judge, Task, Verdict
 from verifiers.sql.limits import GOLD_LIMITS, Limits
@@ -38,7 +38,7 @@ class Job:
     gold: str
 
 
-class SqlVerifier:
+class SqlVerifier(Pooled):
     """Judges text-to-SQL responses in worker processes.
 
     Args:
@@ -111,16 +111,6 @@ class SqlVerifier:
         """
         results = self._run_golds(golds)
         return [results[gold].flags for gold in golds]
-
-    def close(self) -> None:
-        """End the worker processes."""
-        self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _judge(self, tasks: Sequence[Task]) -> dict[Task, Verdict]:
         distinct = list(dict.fromkeys(tasks))
@@ -207,11 +197,8 @@ def _no_query(response: Response) -> Verdict:
 
 def _failed(failure: Failure) -> Verdict:
     """The verdict on a query that took its worker process with it."""
-    flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}[
-        failure.kind
-    ]
     reason = f"the query was given up: {failure.detail}"
-    return Verdict(False, reason, (flag,), False, reason, (flag,))
+    return Verdict(False, reason, (failure.flag,), False, reason, (failure.flag,))
 
 
 def _error_spans(response: Response, verdict: Verdict) -> tuple[Span, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 from creditlib.types import Check, CreditlibError
-from verifiers.pool import Failure, WorkerPool
+from verifiers.pool import Failure, Pooled, WorkerPool
 from verifiers.toolcall import bfcl, bfcl_official, rlla
 from verifiers.toolcall.response import REPLY, Reading, Wanted, judge_format, read_response
 from verifiers.toolcall.schema import Reference, read_reference
@@ -94,7 +94,7 @@ class Judge:
         }
 
 
-class ToolCallVerifier:
+class ToolCallVerifier(Pooled):
     """Judges tool-calling responses in worker processes.
 
     Args:
@@ -133,26 +133,15 @@ class ToolCallVerifier:
 
     def _given_up(self, job: Job, failure: Failure) -> dict[str, Check]:
         """The worst scores, but NaN where the reference lets nothing be judged: an empty response tells."""
-        flag = {"cpu": "timeout:cpu", "wall": "timeout:wall", "memory": "limit:memory", "died": "worker:died"}
         reason = f"judging was given up: {failure.detail}"
         found = {}
         for reward, blank in self._judge(replace(job, response="")).items():
-            flags = (*blank.flags, flag[failure.kind])
+            flags = (*blank.flags, failure.flag)
             if math.isnan(blank.score):
                 found[reward] = replace(blank, flags=flags)
             else:
                 found[reward] = Check(BOUNDS[reward][0], reason, blank.info, flags=flags)
         return found
-
-    def close(self) -> None:
-        """End the worker processes."""
-        self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def check(
