@@ -142,6 +142,22 @@ def test_the_sum_over_rewards_is_written_out() -> None:
     assert not credit.weights_BKT.requires_grad
 
 
+def test_metrics_go_by_what_a_reward_means() -> None:
+    """Columns that are slots: "lower" stands in the first of one response and in the second of the other."""
+    context = world([[1.0, -2.0, 0.0], [0.5, 0.5, 0.0]], [4, 3])
+    context.table.kind_BK = [("lower", "commas", ""), ("commas", "lower", "")]
+    found = assign(Mrtpo(), context).diagnostics
+
+    def distance(k: int, length: int) -> float:
+        return sum(math.sqrt(0.01 * s * (k + 1)) for s in range(length)) / length
+
+    assert found["distance/lower"] == pytest.approx((distance(0, 4) + distance(1, 3)) / 2, rel=1e-5)
+    assert found["distance/commas"] == pytest.approx((distance(1, 4) + distance(0, 3)) / 2, rel=1e-5)
+    assert found["by_relevance/lower"] == found["by_relevance/commas"] == 1.0
+    kinds = {name.partition("/")[2] for name in found if name.startswith(("distance/", "no_advantage/"))}
+    assert kinds == {"lower", "commas"}
+
+
 @pytest.mark.parametrize(
     ("replay", "contexts"),
     [

@@ -254,3 +254,8 @@ def test_a_handler_in_a_script_is_refused() -> None:
         WorkerPool[Any, Any](handler)
     with pytest.raises(CreditlibError, match="workers=0"):
         WorkerPool[Any, Any](dict, workers=0)  # type: ignore[arg-type]
+
+
+def test_each_failure_has_the_flag_that_trainers_count() -> None:
+    flags = [Failure(kind, "").flag for kind in ("cpu", "wall", "memory", "died")]
+    assert flags == ["timeout:cpu", "timeout:wall", "limit:memory", "worker:died"]
