@@ -9,12 +9,11 @@ runs equal ones once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import time
 from pathlib import Path
 
+from benchmarks.verdicts import measure, options
 from creditlib.types import MissingDataError
 from verifiers.sql import Job, SqlVerifier
 
@@ -35,23 +34,11 @@ def spider_jobs(folder: Path) -> list[Job]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    found = options(__doc__)
     jobs = spider_jobs(Path(os.environ.get("CREDITLIB_DATA", ".")) / "text2sql" / "spider")
-    seconds = []
-    with SqlVerifier(workers=options.workers) as verifier:
-        for _ in range(1 + options.repeats):
-            start = time.perf_counter()
-            checks = verifier.check_many(jobs)
-            seconds.append(time.perf_counter() - start)
-    wrong = sum(check["execution"].score != 1 for check in checks)
-    print(f"{len(jobs)} verdicts, {options.workers} workers, {wrong} not 1")
-    print(f"cold {len(jobs) / seconds[0]:8,.0f} verdicts/s")
-    print(f"warm {len(jobs) / min(seconds[1:]):8,.0f} verdicts/s")
+    print(f"{len(jobs)} verdicts, {found.workers} workers")
+    checks = measure(SqlVerifier(workers=found.workers), jobs, found.repeats)
+    print(f"{sum(check['execution'].score != 1 for check in checks)} not 1")
 
 
 if __name__ == "__main__":

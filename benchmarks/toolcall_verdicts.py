@@ -8,13 +8,12 @@ the repeats; `one process` is the same without workers.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.verdicts import measure, measure_alone, options
 from creditlib.types import MissingDataError
 from verifiers.toolcall import Job, ToolCallVerifier
 from verifiers.toolcall.schema import read_reference
@@ -42,12 +41,7 @@ def bfcl_jobs(folder: Path) -> Iterator[Job]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    found = options(__doc__)
     data = Path(os.environ.get("CREDITLIB_DATA", ".")) / "toolcall"
     try:
         jobs = {"RLLA": list(rlla_jobs(data / "rlla")), "BFCL": list(bfcl_jobs(data / "bfcl"))}
@@ -56,22 +50,10 @@ def main() -> None:
             f"no tool-calling data: {error}; set CREDITLIB_DATA to the folder above toolcall"
         ) from error
     for name, own in jobs.items():
-        seconds = []
-        with ToolCallVerifier(workers=options.workers) as verifier:
-            for _ in range(1 + options.repeats):
-                start = time.perf_counter()
-                checks = verifier.check_many(own)
-                seconds.append(time.perf_counter() - start)
-        judge = Judge()
-        start = time.perf_counter()
-        for job in own:
-            judge(job)
-        alone = time.perf_counter() - start
-        right = sum(check["correctness"].score == 3 for check in checks)
-        print(f"{name}: {len(own)} verdicts, {options.workers} workers, {right} right")
-        print(f"cold        {len(own) / seconds[0]:8,.0f} verdicts/s")
-        print(f"warm        {len(own) / min(seconds[1:]):8,.0f} verdicts/s")
-        print(f"one process {len(own) / alone:8,.0f} verdicts/s, {1e6 * alone / len(own):.0f} us each")
+        print(f"{name}: {len(own)} verdicts, {found.workers} workers")
+        checks = measure(ToolCallVerifier(workers=found.workers), own, found.repeats)
+        measure_alone(Judge(), own)
+        print(f"{sum(check['correctness'].score == 3 for check in checks)} right")
 
 
 if __name__ == "__main__":
