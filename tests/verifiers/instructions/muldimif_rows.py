@@ -22,6 +22,20 @@ JSON = "muldimif:format:json"
 XML = "muldimif:format:xml"
 
 ROWS = [
+    # words around a demand that change nothing
+    (WORDS, "It falls within the range of 2 to 3 words", "one", False),
+    (WORDS, "It falls within the range of 2 to 3 words", "one two", True),
+    (SENTENCES, "structured in no more than 2 sentences", "One. Two. Three.", False),
+    (SENTENCES, "an overview in at least 2 sentences", "One. Two.", True),
+    (SENTENCES, "while not exceeding 2 sentences", "One. Two. Three.", False),
+    (KEYWORDS, "the keyword 'sea' must be incorporated into the answer", "The sea.", True),
+    (KEYWORDS, "the keyword 'sea' should be included in the corrected text", "The sky.", False),
+    (KEYWORDS, "must include the keyword 'sea' to focus on water", "The sea.", True),
+    (PUNCTUATION, "It ends with a period, marking the end of the story", "The end", False),
+    (PUNCTUATION, "written in such a way that it ends with a period", "The end.", True),
+    (PUNCTUATION, "It ends with a period for proper punctuation", "The end", False),
+    (TABLES, "It must have a table, but this table should not exceed 1 row", TABLE, False),
+    (TABLES, "It must have a table, such as one with 5 rows", TABLE, True),
     # words
     (WORDS, "At most 3 words", "one two three", True),
     (WORDS, "At most 3 words", "one two three four", False),

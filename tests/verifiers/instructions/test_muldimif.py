@@ -267,7 +267,7 @@ def test_of_the_public_data_most_is_understood() -> None:
         except UnverifiableError:
             pass
     assert sum(total.values()) == 4180
-    assert sum(read.values()) >= 3750
+    assert sum(read.values()) >= 3770
     least = {"keywords": 0.90, "punctuation": 0.92, "markdown": 0.84, "table": 0.86, "english": 0.91}
     least |= {"words": 0.92, "sentences": 0.93, "paragraphs": 0.87, "json": 0.76, "chinese": 0.9}
     assert {family for family, share in least.items() if read[family] < share * total[family]} == set()

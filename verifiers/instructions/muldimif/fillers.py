@@ -73,15 +73,15 @@ FILLERS = _FRAME | _MAKING | _PRAISE | _NOUNS | WHOLE
 _WHOLE = "|".join(sorted(WHOLE))
 # Prepositions say where, so they are harmless only before a noun for the answer or a phrase that is known.
 PHRASES = re.compile(
-    rf"\b(?:in|within|for|of|to|from) (?:(?:the|your|this|a|an|its|final|entire|whole|overall|given|"
-    rf"following) )*(?:{_WHOLE})\b(?!'s)|"
+    rf"\b(?:in|into|within|for|of|to|from) (?:(?:the|your|this|a|an|its|final|entire|whole|overall|given|"
+    rf"following|corrected|edited|revised) )*(?:{_WHOLE})\b(?!'s)|"
     rf"\b(?:the|your|this) (?:entire|whole|final|overall|edited|corrected|revised|reworded|rewritten) "
     rf"(?:{_WHOLE})\b|"
     rf"\bas (?:an? )?(?:essential |integral |key |necessary |part |component |element )+of (?:the |your "
     rf")(?:{_WHOLE}|discussion|exploration)\b|"
     r"\b(?:punctuation|consistency|consistency and emphasis) throughout\b(?! \w)|\bproper sentence "
     r"structure\b|"
-    r"\bas markdown\b|\bbut(?= (?:it )?(?:should|must|not|no more|no fewer|no less|at most|at least|"
+    r"\bas markdown\b|\bwhile(?= not exceeding\b)|\bbut(?= (?:it |this table )?(?:should|must|not|no more|no fewer|no less|at most|at least|"
     r"limit|make)\b)|\ball (?:the )?necessary details are covered\b|"
     r"\bof the (?:topic|subject(?: matter)?|term|concept)\b|\b(?:specific |formal )+tone\b|\bspecific "
     r"style\b|"
@@ -90,7 +90,7 @@ PHRASES = re.compile(
     r"manner|way))\b|"
     r"\bfor (?:better |more |added |improved |the |sake |of )*(?:clarity|brevity|readability|simplicity|"
     r"conciseness|"
-    r"emphasis|maintaining)\b|"
-    r"\bin (?:order )?(?=to\b)"
+    r"emphasis|maintaining|proper punctuation)\b|"
+    r"\bin (?:order )?(?=to\b)|\bin such a way(?= that it\b)"
 )
 TOKEN = re.compile(r"\w+(?:['-]\w+)*|[^\w\s¤,.;:()\"'“”‘’「」\-–—!?/&*，。；：！？、#]")

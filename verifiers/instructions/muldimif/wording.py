@@ -79,7 +79,7 @@ _AFTER = {
     "least": re.compile(r"\s*(?:or|and) (?:more|above|over)\b(?! than)|\s*(?:at least|min(?:imum)?)\b"),
 }
 _RANGE = re.compile(
-    r"\b(?:(?:in|within) )?(?:(?:a|the) )?(?:range(?: of|:)?|ranging|between|from)(?: (?:between|"
+    r"\b(?:falls (?=in|within))?(?:(?:in|within) )?(?:(?:a|the) )?(?:word count )?(?:range(?: of|:)?|ranging|between|from)(?: (?:between|"
     r"from))?:?\s*$"
 )
 # What may stand before a counted part without saying where something is.
@@ -88,7 +88,7 @@ _LEAD = re.compile(
     r"))?|headings at|"
     r"(?:is|be|explained|summarized|described|written|answered|answer|response|explanation|summary|"
     r"expressed|presented|provided|"
-    r"paraphrased|stated|translated) (?:clearly |concisely )?in|a(?= range))\s*$"
+    r"paraphrased|stated|structured|overview|translated) (?:clearly |concisely )?in|a(?= range))\s*$"
 )
 _SHARED = re.compile(r",? (?:but|and|yet) (?:(?:it )?(?:must|should) |be )?(?:do(?:es)? )?")
 # What stands before a bare number that is meant exactly.
@@ -131,7 +131,7 @@ _PURPOSES = (
     "accurately address adhere align categorize clarify clearly communicate compare comprehensively "
     "concisely contextualize "
     "convey cover denote describe differentiate distinctly divide effectively emphasize encourage enhance "
-    "ensure explain explore facilitate fit fully give group guarantee highlight illustrate improve "
+    "ensure explain explore facilitate fit focus fully give group guarantee highlight illustrate improve "
     "indicate introduce list "
     "maintain meet offer organize outline present preserve prompt properly provide reflect represent resolve "
     "satisfy separate show specify structure succinctly summarize support thoroughly understand"
@@ -147,7 +147,7 @@ _ASIDE = re.compile(
     r"\bas (?:this|it|they|that|these|i) (?:is|are|was|were|will|helps?|has|have|serves?|aligns?|reflects?|"
     r"represents?|allows?|ensures?|provides?|want|need|enhances?|makes?|adds?|contributes?|emphasizes?)\b|"
     r"\bas (?:specified|required|requested|per)\b|"
-    r"\bwithout (?:over\w+|being|sacrificing|losing)\b|\bindicating\b|\bunderstanding of\b|"
+    r"\bwithout (?:over\w+|being|sacrificing|losing)\b|\b(?:indicating|marking|signifying)\b|\bunderstanding of\b|"
     r"\bin the context of\b"
 )
 _CLAUSE_END = re.compile(
@@ -252,7 +252,7 @@ class Wording:
         found: list[Count] = []
         skip = -1
         for index, (start, end, value) in enumerate(self.numbers):
-            if start < skip:
+            if start < skip or self._in_example(start):
                 continue
             high, stop = value, end
             if index + 1 < len(self.numbers):
@@ -276,6 +276,9 @@ class Wording:
     def in_aside(self, position: int) -> bool:
         """Whether something stands where the text says why, or gives an example."""
         return any(start <= position < end for start, end, _ in self._asides)
+
+    def _in_example(self, position: int) -> bool:
+        return any(start <= position < end for start, end, example in self._asides if example)
 
     def finish(self, words: bool = True) -> None:
         """
