@@ -79,7 +79,8 @@ _AFTER = {
     "least": re.compile(r"\s*(?:or|and) (?:more|above|over)\b(?! than)|\s*(?:at least|min(?:imum)?)\b"),
 }
 _RANGE = re.compile(
-    r"\b(?:falls (?=in|within))?(?:(?:in|within) )?(?:(?:a|the) )?(?:word count )?(?:range(?: of|:)?|ranging|between|from)(?: (?:between|"
+    r"\b(?:falls (?=in|within))?(?:(?:in|within) )?(?:(?:a|the) )?(?:word count )?"
+    r"(?:range(?: of|:)?|ranging|between|from)(?: (?:between|"
     r"from))?:?\s*$"
 )
 # What may stand before a counted part without saying where something is.
@@ -147,8 +148,8 @@ _ASIDE = re.compile(
     r"\bas (?:this|it|they|that|these|i) (?:is|are|was|were|will|helps?|has|have|serves?|aligns?|reflects?|"
     r"represents?|allows?|ensures?|provides?|want|need|enhances?|makes?|adds?|contributes?|emphasizes?)\b|"
     r"\bas (?:specified|required|requested|per)\b|"
-    r"\bwithout (?:over\w+|being|sacrificing|losing)\b|\b(?:indicating|marking|signifying)\b|\bunderstanding of\b|"
-    r"\bin the context of\b"
+    r"\bwithout (?:over\w+|being|sacrificing|losing)\b|\b(?:indicating|marking|signifying)\b|"
+    r"\bunderstanding of\b|\bin the context of\b"
 )
 _CLAUSE_END = re.compile(
     r"[.;:,](?=\s|$)| and (?:must|should|it|also|ends?|ensure|contain|include|has|have)\b"
