@@ -25,6 +25,7 @@ section has no such fact, and what rests on it is not told.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -218,13 +219,22 @@ class ToolCall(VerifierOnDemand):
     def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
         """Judge each response against its prompt's reference, in parallel worker processes.
 
-        ``data:schema`` flags prompts with tools of a type that neither JSON Schema nor BFCL has.
+        ``data:schema`` flags prompts with tools of a type that neither JSON Schema nor BFCL has. Where a ground
+        truth of RLLA has no call, ToolRL's correctness is 0 whatever is called, so in the sound mode there is
+        no such reward.
         """
         jobs = [_job(text, prompt.reference) for prompt, text in zip(prompts, texts, strict=True)]
         found = self._verifier.check_many(jobs)
         return [
-            _flagged(checks, prompt.reference["flags"]) for prompt, checks in zip(prompts, found, strict=True)
+            {**checks, "correctness": self._correctness(checks["correctness"], prompt.reference)}
+            for prompt, checks in zip(prompts, found, strict=True)
         ]
+
+    def _correctness(self, check: Check, reference: Mapping[str, Any]) -> Check:
+        judged = reference["gold"] is None or reference["facts"]["calls"] or math.isnan(check.score)
+        if self.mode == "sound" and not judged:
+            check = replace(check, score=math.nan, kind="")
+        return replace(check, flags=check.flags + reference["flags"])
 
     def parts(self, text: str) -> list[Span]:
         """What the characters of a response are: tags, thinking, reply, names, arguments, values."""
@@ -331,9 +341,3 @@ def _job(response: str, reference: Mapping[str, Any]) -> Job:
     if reference["gold"] is not None:
         return Job(response, gold=reference["gold"])
     return Job(response, functions=reference["functions"], answers=reference["answers"])
-
-
-def _flagged(checks: Mapping[str, Check], flags: tuple[str, ...]) -> dict[str, Check]:
-    """Checks with flags of the data on the one that rests on the tools."""
-    correctness = checks["correctness"]
-    return {**checks, "correctness": replace(correctness, flags=correctness.flags + flags)}

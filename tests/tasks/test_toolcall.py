@@ -284,6 +284,23 @@ def test_verdicts_of_each_layout() -> None:
     assert _scores(_bfcl(), unwanted, thought + call, thought + refusal) == [[0, -3], [1, 3]]
 
 
+def test_a_ground_truth_without_calls_has_no_correctness_to_earn() -> None:
+    """ToolRL's is 0 whatever is called, so no answer could be the best one of all."""
+    reply = dataclasses.replace(RLLA, calls=None, gold="<response> hello </response>")
+    thought = "<think> hm </think>\n"
+    texts = [thought + reply.gold, GOLD]
+    for mode, kind, score in (("sound", "", "nan"), ("official", None, "0.0")):
+        task = dataclasses.replace(_rlla(), mode=mode)
+        prompt = task.compose(reply, id="p")
+        try:
+            found = task.verify([prompt] * 2, texts)
+        finally:
+            task.close()
+        assert [checks["format"].score for checks in found] == [1, 0]
+        assert [str(checks["correctness"].score) for checks in found] == [score] * 2
+        assert [checks["correctness"].kind for checks in found] == [kind] * 2
+
+
 def test_the_mode_reaches_the_verifier() -> None:
     """ToolRL's own code takes true for 1."""
     row = dataclasses.replace(ROW, calls='{"name": "get_weather", "parameters": {"city": "oslo", "days": 1}}')
@@ -442,10 +459,10 @@ def test_rlla_is_read_and_its_ground_truths_are_right() -> None:
     task = ToolCall(**{**settings, "evaluation": {"test": "test.parquet", "lines": "rlla_test_80.jsonl"}})
     try:
         train, scores, flags = _judged(task, "train")
-        assert scores == {("1.0", "3.0"): 346, ("1.0", "0.0"): 54} and not flags
+        assert scores == {("1.0", "3.0"): 346, ("1.0", "nan"): 54} and not flags
         for split in ("test", "lines"):
             prompts, scores, flags = _judged(task, split)
-            assert scores == {("1.0", "3.0"): 71, ("1.0", "0.0"): 9} and not flags
+            assert scores == {("1.0", "3.0"): 71, ("1.0", "nan"): 9} and not flags
     finally:
         task.close()
     assert [own.messages for own in task.prompts("test")] == [own.messages for own in prompts]
