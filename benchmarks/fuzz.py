@@ -4,13 +4,15 @@
     python -m benchmarks.fuzz --count 5000 --seed 1                         # without it: the embedded data
 
 A response is the right answer to some prompt, one changed at random, or random text from letters of many
-scripts, marks, markup and control characters. It is judged for prompts drawn at random, in both modes.
+scripts, marks, markup and control characters. It is judged for prompts drawn at random, in both modes, and
+half of the time what it is judged by is changed too: ground truths, tools, possible answers, constraints.
 Whatever a check says must be within bounds: its score, its spans. The slowest responses are told.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import os
@@ -32,6 +34,7 @@ from verifiers.toolcall import Job as ToolJob
 from verifiers.toolcall.verifier import Judge as ToolJudge
 
 CONSTRAINTS = 10  # judged of each response
+LIMIT = 0.05  # seconds of CPU time
 PIECES = (
     *"abcxyz ABC 019.,;:!?'\"()[]{}<>*_-#|/\\=&%$@^~`\n\n\t\r",
     *("\x00", "\ud800", "\u200d", "\u202e", "\u00a0", "\u2028", "\u0301"),
@@ -40,6 +43,13 @@ PIECES = (
     *("\r\n", "```json\n", "<think>", "</think>", "<tool_call>\n", "\n</tool_call>", "<response>"),
     *("</response>", "<|im_start|>assistant", '{"name": "f", "parameters": {"a": 1}}', "{}", "null", "NaN"),
     *("1e999", "-0", "true", "[f(x=1)]", "f(", "="),
+)
+
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 3, 2**70, 0.5, 1e308, math.nan, math.inf),
+    *("", " ", "a", "at least", "integer", "dict", "HashMap", "\x00", "\ud800", "(", "x" * 3000),
+    *([], [[]], [None], ["a", "a"], {}, {"type": "array"}, {"type": ["string", "null"]}, {"enum": [1, "1"]}),
+    {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x", "y"]},
 )
 
 
@@ -55,13 +65,22 @@ def main() -> None:
     constraints, answers = instructions(Path(data) if data else None)
     tools, calls = tool_calls(Path(data) if data else None)
     print(f"{len(constraints)} constraints, {len(tools)} tool-call prompts; {options.count} responses")
-    judges = [(mode, InstructionJudge(mode), ToolJudge(mode, True)) for mode in ("sound", "official")]  # type: ignore[arg-type]
+    judges = [(mode, InstructionJudge(mode), ToolJudge(mode, True)) for mode in ("sound", "official")]
+    for _, instruction, tool in judges:  # what is loaded once would be the slowest
+        instruction(InstructionJob("Hello there. All is well.", constraints))
+        tool(ToolJob("", **tools[0]))
+    gc.collect()
+    gc.freeze()  # the data, so that the collector does not go through it within a verdict
     slowest: list[tuple[float, str, str]] = []
+    slow = 0
     verdicts: Counter[str] = Counter()
     for _ in range(options.count):
         response = draw(generator, answers if generator.random() < 0.5 else calls)
         chosen = generator.sample(constraints, CONSTRAINTS)
         prompt = generator.choice(tools)
+        if generator.random() < 0.5:
+            chosen = [changed_constraint(generator, own) for own in chosen]
+            prompt = changed_reference(generator, prompt)
         for mode, instruction, tool in judges:
             start = time.process_time()
             found = instruction(InstructionJob(response, chosen))
@@ -74,13 +93,13 @@ def main() -> None:
             for name, check in judged.items():
                 verdicts[f"{name} {mode} {'nan' if math.isnan(check.score) else check.score > 0}"] += 1
                 sound(check, response, BOUNDS[name])
-            slowest += [
-                (middle - start, f"instructions {mode}", response),
-                (end - middle, f"tools {mode}", response),
-            ]
+            took = [(middle - start, f"instructions {mode}"), (end - middle, f"tools {mode}")]
+            slow += sum(seconds > LIMIT for seconds, _ in took)
+            slowest += [(seconds, what, response) for seconds, what in took]
         slowest = sorted(slowest, reverse=True)[:5]
     for verdict, count in sorted(verdicts.items()):
         print(f"{verdict}: {count}")
+    print(f"{slow} of {4 * options.count} calls took more than {1000 * LIMIT:.0f} ms. The slowest:")
     for seconds, what, response in slowest:
         print(f"{1000 * seconds:.1f} ms, {what}, {len(response)} characters: {response[:60]!r}")
 
@@ -113,6 +132,47 @@ def draw(generator: random.Random, answers: Sequence[str]) -> str:
         else:
             text = text[:start] + text[start:end].swapcase() + text[end:]
     return text
+
+
+def changed_constraint(generator: random.Random, constraint: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A constraint with other arguments, now and then with another id."""
+    found = {**constraint, "kwargs": changed(generator, constraint.get("kwargs") or {})}
+    return {**found, "id": changed(generator, constraint["id"])} if generator.random() < 0.1 else found
+
+
+def changed_reference(generator: random.Random, prompt: Mapping[str, Any]) -> dict[str, Any]:
+    """A changed ground truth; tools or possible answers with a changed value somewhere."""
+    if "gold" in prompt:
+        return {"gold": draw(generator, [prompt["gold"]])}
+    functions = [changed(generator, own, 0.5) for own in prompt["functions"]]
+    answers = [changed(generator, own, 0.3) for own in prompt["answers"]]
+    return {"functions": functions, "answers": answers}
+
+
+def changed(generator: random.Random, value: Any, often: float = 0.7) -> Any:
+    """A JSON value with one of its parts left out, doubled, renamed or replaced."""
+    if generator.random() > often:
+        return value
+    if isinstance(value, str) and generator.random() < 0.7:
+        return draw(generator, [value])
+    if isinstance(value, dict) and value and generator.random() < 0.9:
+        key = generator.choice([*value])
+        rest = {own: value[own] for own in value if own != key}
+        change = generator.randrange(6)
+        if change == 0:
+            return rest
+        if change == 1:
+            return {**rest, draw(generator, [str(key)]): value[key]}
+        return {**value, key: changed(generator, value[key], 0.9)}
+    if isinstance(value, list) and value and generator.random() < 0.9:
+        at = generator.randrange(len(value))
+        change = generator.randrange(6)
+        if change == 0:
+            return value[:at] + value[at + 1 :]
+        if change == 1:
+            return [*value, value[at]]
+        return [*value[:at], changed(generator, value[at], 0.9), *value[at + 1 :]]
+    return generator.choice(VALUES)
 
 
 def instructions(data: Path | None) -> tuple[list[Mapping[str, Any]], list[str]]:
