@@ -46,9 +46,7 @@ def reward_model(config: RewardModelRun, pairs: Any = None) -> dict[str, Any]:
     directory = RunDirectory(Path(config.run.dir), assemble.plain(config))
     try:
         if (done_before := directory.read_summary()).get("finished"):
-            display.say(
-                f"{directory.path} is complete: choose another run.dir, or delete the folder to train again"
-            )
+            display.complete(directory.path)
             return done_before
         found = build_class(config.pairs, "pairs").load() if pairs is None else pairs
         for why, count in found.dropped.items():

@@ -43,9 +43,7 @@ def sft(config: SftConfig, task: Task | None = None) -> dict[str, Any]:
     directory = RunDirectory(Path(config.run.dir), assemble.plain(config))
     try:
         if (done_before := directory.read_summary()).get("finished"):
-            display.say(
-                f"{directory.path} is complete: choose another run.dir, or delete the folder to train again"
-            )
+            display.complete(directory.path)
             return done_before
         with assemble.at_work(task or build_task(config.task)) as ready:
             policy = assemble.build_policy(config.model, config.seed)

@@ -51,9 +51,7 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
     try:
         before = Processes(accelerator).from_first(directory.read_summary() if directory else {})
         if before.get("finished"):
-            display.say(
-                f"{config.run.dir} is complete: choose another run.dir, or delete the folder to train again"
-            )
+            display.complete(config.run.dir)
             display.changes("held-out rewards, before and after training", before["change"])
             return before
         if config.log.trackers:

@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -43,6 +44,11 @@ class Display:
         self.console.print(message, soft_wrap=True, markup=False)
 
     @contextmanager
+
+    def complete(self, folder: str | Path) -> None:
+        """That a run stands finished in the folder, so that nothing is done."""
+        self.say(f"{folder} is complete: choose another run.dir, or delete the folder to train again")
+
     def progress(self, description: str, total: int, done: int = 0) -> Iterator[ProgressBar]:
         """A bar of `total` steps, `done` of them before this start."""
         columns = (
