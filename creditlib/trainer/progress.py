@@ -43,12 +43,11 @@ class Display:
     def say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True, markup=False)
 
-    @contextmanager
-
     def complete(self, folder: str | Path) -> None:
         """That a run stands finished in the folder, so that nothing is done."""
         self.say(f"{folder} is complete: choose another run.dir, or delete the folder to train again")
 
+    @contextmanager
     def progress(self, description: str, total: int, done: int = 0) -> Iterator[ProgressBar]:
         """A bar of `total` steps, `done` of them before this start."""
         columns = (
