@@ -1,17 +1,18 @@
 """Rows of files and of `datasets` ids.
 
 A source is the name of a file (.jsonl, .json, .parquet; .gz on top of the first two) or ``owner/name:split``
-of the Hugging Face hub.
+of the Hugging Face hub. A .json file holds a list, or an object a line.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from creditlib.types import MissingDataError
 
@@ -58,10 +59,8 @@ def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
             return
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rb") as file:
-            if path.name.removesuffix(".gz").endswith(".json"):
+            if path.name.removesuffix(".gz").endswith(".json") and _begins_list(file):
                 rows = json.load(file)
-                if not isinstance(rows, list):
-                    raise MissingDataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
                 yield from _numbered(row if isinstance(row, dict) else None for row in rows)
                 return
             for number, line in enumerate(file, start=1):
@@ -69,6 +68,13 @@ def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
                     yield f"line {number}", _object(line)
     except (OSError, ValueError, EOFError, RecursionError) as error:
         raise MissingDataError(f"{path} cannot be read: {error}") from error
+
+
+def _begins_list(file: IO[bytes]) -> bool:
+    """Whether a file that has not been read begins with a bracket."""
+    beginning = file.read(4096).removeprefix(codecs.BOM_UTF8)
+    file.seek(0)
+    return beginning.lstrip().startswith(b"[")
 
 
 def _numbered(rows: Iterable[RowT]) -> Iterator[tuple[str, RowT]]:

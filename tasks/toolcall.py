@@ -219,9 +219,9 @@ class ToolCall(VerifierOnDemand):
     def verify(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[dict[str, Check]]:
         """Judge each response against its prompt's reference, in parallel worker processes.
 
-        ``data:schema`` flags prompts with tools of a type that neither JSON Schema nor BFCL has. Where a ground
-        truth of RLLA has no call, ToolRL's correctness is 0 whatever is called, so in the sound mode there is
-        no such reward.
+        ``data:schema`` flags prompts with tools of a type that neither JSON Schema nor BFCL has. Where a
+        ground truth of RLLA has no call, ToolRL's correctness is 0 whatever is called, so in the sound mode
+        there is no such reward.
         """
         jobs = [_job(text, prompt.reference) for prompt, text in zip(prompts, texts, strict=True)]
         found = self._verifier.check_many(jobs)

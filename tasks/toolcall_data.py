@@ -9,12 +9,13 @@ with the file's name and the line or row.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from creditlib.types import Message, MissingDataError
+from tasks.sources import read_rows
 from verifiers.toolcall import calls_in
 from verifiers.toolcall.schema import read_reference
 
@@ -304,50 +305,22 @@ class Item(NamedTuple):
 
 
 def read_items(path: Path) -> list[Item]:
-    """The rows of a parquet file, of a JSON list, or of a file with a JSON object a line.
+    """The rows of a file (`tasks.sources`).
 
     Raises:
         MissingDataError: it is missing, unreadable or empty, or something in it is no JSON object.
     """
     try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            values = [(f"row {number}", row) for number, row in enumerate(pq.read_table(path).to_pylist())]
-        else:
-            values = list(_parsed(path, path.read_text(encoding="utf-8")))
-    except OSError as error:
+        rows = list(read_rows(path.name, str(path.parent)))
+    except MissingDataError as error:
         raise MissingDataError(
-            f"can't read {path}: {error.strerror or error}. Set task.data to the folder that holds it, or "
-            "change its name in the settings of task"
+            f"{error}. Set task.data to the folder that holds it, or change its name in the settings of task"
         ) from error
-    except UnicodeDecodeError as error:
-        raise MissingDataError(f"{path} is no text in UTF-8: {error}") from error
-    except ValueError as error:  # pyarrow's
-        raise MissingDataError(f"{path} is no parquet file: {error}") from error
-    if not values:
+    if not rows:
         raise MissingDataError(f"{path} has no rows")
-    for place, value in values:
-        if not isinstance(value, Mapping):
-            raise MissingDataError(f"{path}, {place}: expected a JSON object, found {_shown(value)}")
-    return [Item(f"{path}, {place}", value) for place, value in values]
-
-
-def _parsed(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    if text.lstrip().startswith("["):
-        rows = _json(text, str(path))
-        yield from ((f"row {number}", row) for number, row in enumerate(rows))
-        return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield f"line {number}", _json(line, f"{path}, line {number}")
-
-
-def _json(text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:  # no JSON; JSON nested without end
-        raise MissingDataError(f"{place} is no valid JSON: {error}") from error
+    if broken := [place for place, row in rows if row is None]:
+        raise MissingDataError(f"{path}, {broken[0]}: expected a JSON object in UTF-8, found something else")
+    return [Item(f"{path}, {place}", row) for place, row in rows if row is not None]
 
 
 def _shown(value: Any) -> str:

@@ -150,7 +150,7 @@ def test_the_split_is_the_same_each_time() -> None:
         ({"sources": ()}, "pairs.sources is empty"),
         ({"sources": ("none.jsonl",)}, "none.jsonl is not there"),
         ({"sources": ("torn.jsonl.gz",)}, "cannot be read"),
-        ({"sources": ("object.json",)}, "expected a list of rows, found dict"),
+        ({"sources": ("object.json",)}, "there are no training pairs in object.json: 1 rows"),
         ({"sources": ("ties.json",)}, "no training pairs.*2 rows: a tie"),
         ({"sources": ("one.json",)}, "all 1 pairs are of one prompt"),
         ({"sources": ("one.json",), "share": 1.0}, "a share between 0 and 1"),

@@ -378,7 +378,7 @@ def test_missing_folder_and_files_are_told_when_the_task_is_made(folder: Path) -
 def test_a_row_that_is_wrong_is_told_with_its_line(folder: Path) -> None:
     with (folder / "train.jsonl").open("a") as file:
         file.write('\n{"tools": ["get_weather"], "question": "rain?"')
-    with pytest.raises(MissingDataError, match=r"train\.jsonl, line 2 is no valid JSON"):
+    with pytest.raises(MissingDataError, match=r"train\.jsonl, line 2: expected a JSON object"):
         _task(folder).prompts("train")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -74,9 +75,9 @@ def test_a_plain_row(tmp_path: Path) -> None:
         ({"tools": [], "question": "?"}, r"expected a list under 'calls', found nothing"),
         ({"tools": [], "question": "?", "calls": [{"name": "a"}]}, r"calls of a name and parameters"),
         ({"tools": [], "question": "?", "calls": ["a()"]}, r"calls of a name and parameters under 'calls'"),
-        ("[1]", r"train.jsonl, line 2: expected a JSON object, found \[1\]"),
-        ('{"tools": [', r"train.jsonl, line 2 is no valid JSON: Expecting value"),
-        ("[" * 100_000, r"line 2 is no valid JSON"),
+        ("[1]", r"train.jsonl, line 2: expected a JSON object in UTF-8"),
+        ('{"tools": [', r"train.jsonl, line 2: expected a JSON object in UTF-8"),
+        ("[" * 100_000, r"line 2: expected a JSON object in UTF-8"),
     ],
 )
 def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> None:
@@ -253,15 +254,25 @@ def test_blank_lines_count_and_are_no_rows(tmp_path: Path) -> None:
     ]
 
 
+def test_a_list_and_an_object_a_line_may_both_be_called_json(tmp_path: Path) -> None:
+    for name, content in (
+        ("a.json", b'\xef\xbb\xbf\n [{"a": 1}]'),
+        ("b.json", b'\n{"a": 1}\n'),
+        ("c.json.gz", b'[{"a": 1}]'),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        assert [item.row for item in read_items(tmp_path / name)] == [{"a": 1}]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
         ("a.jsonl", b"", r"a\.jsonl has no rows"),
         ("a.json", b"[]", r"a\.json has no rows"),
-        ("a.json", b"[{}, 5]", r"a\.json, row 1: expected a JSON object, found 5"),
-        ("a.json", b"[{}", r"a\.json is no valid JSON"),
-        ("a.jsonl", b'{"a": "\xff"}', r"a\.jsonl is no text in UTF-8"),
-        ("a.parquet", b"PAR1", r"a\.parquet is no parquet file"),
+        ("a.json", b"[{}, 5]", r"a\.json, row 2: expected a JSON object in UTF-8"),
+        ("a.json", b"[{}", r"a\.json cannot be read: .*Set task\.data"),
+        ("a.jsonl", b'{"a": "\xff"}', r"a\.jsonl, line 1: expected a JSON object in UTF-8"),
+        ("a.parquet", b"PAR1", r"a\.parquet cannot be read: "),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
@@ -272,7 +283,7 @@ def test_files_that_are_none(tmp_path: Path, name: str, content: bytes, problem:
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
-    with pytest.raises(MissingDataError, match=rf"can't read .*{name}.*Set task\.data"):
+    with pytest.raises(MissingDataError, match=rf"{name} is not there.*Set task\.data"):
         read_items(tmp_path / name)
 
 
