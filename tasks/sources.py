@@ -70,7 +70,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
         raise MissingDataError(f"{path} cannot be read: {error}") from error
 
 
-def _begins_list(file: IO[bytes]) -> bool:
+def _begins_list(file: IO[bytes] | gzip.GzipFile) -> bool:
     """Whether a file that has not been read begins with a bracket."""
     beginning = file.read(4096).removeprefix(codecs.BOM_UTF8)
     file.seek(0)
