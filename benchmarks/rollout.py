@@ -27,6 +27,8 @@ from creditlib.types import Prompt
 class GivenTokens(PromptEncoder):
     """Prompts whose text is their token ids."""
 
+    opened = ""
+
     def __init__(self) -> None:
         pass
 

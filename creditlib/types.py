@@ -74,6 +74,9 @@ class Rollout:
     sampler_mass_BT: Tensor  # (B, T) float32, 1 outside the mask
     finish: tuple[Finish, ...]  # B; "length" = truncated
     temperature: float = 1.0
+    opened: str = (
+        ""  # how the chat template has begun every response, as "<think>\n": a verifier reads it too
+    )
 
     @property
     def lengths_B(self) -> Tensor:

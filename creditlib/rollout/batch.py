@@ -30,6 +30,7 @@ def select_groups(rollout: Rollout, groups: Sequence[int]) -> tuple[Rollout, lis
             sampler_mass_BT=rollout.sampler_mass_BT[rows],
             finish=tuple(rollout.finish[row] for row in rows),
             temperature=rollout.temperature,
+            opened=rollout.opened,
         ),
         rows,
     )
@@ -56,4 +57,5 @@ def join(rollouts: Sequence[Rollout]) -> Rollout:
         sampler_mass_BT=widened([rollout.sampler_mass_BT for rollout in rollouts], 1.0),
         finish=tuple(finish for rollout in rollouts for finish in rollout.finish),
         temperature=rollouts[0].temperature,
+        opened=rollouts[0].opened,
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Literal
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -11,6 +13,8 @@ from creditlib.rollout.offsets import text_of
 from creditlib.types import CreditlibError, Prompt
 
 PromptStyle = Literal["chat", "text"]
+
+_OPENED = re.compile(r"<think>\s*\Z")
 
 
 class PromptEncoder:
@@ -66,6 +70,18 @@ class PromptEncoder:
         if ids and ids[-1] in stop_ids:
             ids = ids[:-1]
         return text_of(self.tokenizer, ids)
+
+    @cached_property
+    def opened(self) -> str:
+        """What the chat template has the assistant say before its first token: the templates of models that
+        always think end with ``<think>``. Verifiers read it as the beginning of the response.
+        """
+        if self.style == "text":
+            return ""
+        question = [{"role": "user", "content": "a question"}]
+        rendered = self.tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=False)
+        found = _OPENED.search(str(rendered))
+        return found[0] if found else ""
 
     def _chat(self, prompt: Prompt) -> list[int]:
         if prompt.messages is None:

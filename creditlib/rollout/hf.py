@@ -126,6 +126,7 @@ class HFRollout:
             sampler_mass_BT=responses.mass_BT[:, :width].masked_fill(~mask_BT, 1.0),
             finish=tuple(finish),
             temperature=sampler.temperature,
+            opened=self._encoder.opened,
         )
 
     @contextmanager

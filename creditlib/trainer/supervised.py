@@ -32,9 +32,11 @@ class Example:
 
     @staticmethod
     def of(encoder: PromptEncoder, prompt: Prompt, response: str) -> Example:
-        """Token ids of both; the response ends with the token that ends an answer."""
+        """Token ids of both; the response ends with the token that ends an answer, and begins behind what
+        the chat template has opened.
+        """
         tokenizer = encoder.tokenizer
-        ids = tokenizer(response, add_special_tokens=False)["input_ids"]
+        ids = tokenizer(response.removeprefix(encoder.opened.rstrip()), add_special_tokens=False)["input_ids"]
         return Example(encoder.encode(prompt), (*ids, tokenizer.eos_token_id))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,15 @@ class Says:
 
 def rollout() -> Rollout:
     return world.Scripted().generate(world.prompts(2), samples=2, step=1)
+
+
+def test_what_the_chat_template_has_opened_is_judged_and_has_no_tokens() -> None:
+    spans = (Span(0, 7, "tag"), Span(4, 12, "thinking"), Span(12, 15, "tag"))
+    verifier = Says([{"a": Check(1.0, spans=spans)}] * 4)
+    sampled = replace(rollout(), opened="<think>\n")
+    table = build_table(sampled, verifier)
+    assert [text for _, text in verifier.asked] == ["<think>\n" + text for text in sampled.texts]
+    assert table.checks[0][0].spans == (Span(0, 4, "thinking"), Span(4, 7, "tag"))
 
 
 def test_rows_are_responses_and_columns_rewards() -> None:

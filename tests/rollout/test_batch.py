@@ -34,7 +34,7 @@ def rows(rollout: Rollout) -> list[tuple[object, ...]]:
 
 
 def test_select_groups_whose_rows_are_scattered() -> None:
-    sampled = rollout(4, step=1)
+    sampled = replace(rollout(4, step=1), opened="<think>")
     order = torch.randperm(12, generator=torch.Generator().manual_seed(0)).tolist()
     scattered = replace(
         sampled,
@@ -47,6 +47,7 @@ def test_select_groups_whose_rows_are_scattered() -> None:
     assert [prompt.id for prompt in chosen.prompts] == ["train/3", "train/1"]
     assert rows(chosen) == [rows(scattered)[row] for row in kept]
     assert sorted(kept) == kept and len(kept) == 6
+    assert chosen.opened == join([chosen, chosen]).opened == "<think>"
     assert set(chosen.group_B.tolist()) == {0, 1}
 
 

@@ -53,6 +53,19 @@ def test_plain_text_in_chat_style(make_tokenizer: Callable[..., Any]) -> None:
         PromptEncoder(make_tokenizer()).encode(TEXT)
 
 
+@pytest.mark.parametrize(
+    ("ending", "opened"),
+    [("", ""), ("<think>\n", "<think>\n"), ("<think>\n\n</think>\n\n", ""), ("<think>", "<think>")],
+)
+def test_thinking_that_the_template_opens(
+    make_tokenizer: Callable[..., Any], ending: str, opened: str
+) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.chat_template += "{% if add_generation_prompt %}{{ " + repr(ending) + " }}{% endif %}"
+    assert PromptEncoder(tokenizer).opened == opened
+    assert PromptEncoder(tokenizer, "text").opened == ""
+
+
 def test_too_long(make_tokenizer: Callable[..., Any]) -> None:
     with pytest.raises(CreditlibError, match=r"'c' has 6 tokens.*prompt\.max_tokens=5"):
         PromptEncoder(make_tokenizer(), max_tokens=5).encode(CHAT)

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import torch
 
-from creditlib.config import SftConfig, SftSettings
+from creditlib.config import ModelConfig, SftConfig, SftSettings
+from creditlib.policy.load import load_policy
 from creditlib.policy.scoring import Scorer
 from creditlib.policy.tree import families
+from creditlib.rollout.encode import PromptEncoder
 from creditlib.sft import sft
 from creditlib.train import train
 from creditlib.trainer.fitting import Budget
@@ -48,6 +50,17 @@ def test_an_epoch_gives_every_example_once(batch: int, micro_tokens: int) -> Non
         for tree in trees:
             assert len(tree) <= batch
             assert len({made[i].prompt[0] for i in tree}) == 1, "a tree holds one family"
+
+
+def test_an_answer_begins_behind_what_the_template_has_opened() -> None:
+    policy = load_policy(ModelConfig())
+    prompt = Prompt("p", "t", messages=({"role": "user", "content": "a question"},))
+    answer = "<think> so </think> yes"
+    plain = Example.of(PromptEncoder(policy.tokenizer), prompt, answer)
+    policy.tokenizer.chat_template += "{{ '<think>' if add_generation_prompt else '' }}"
+    opened = Example.of(PromptEncoder(policy.tokenizer), prompt, answer)
+    assert policy.tokenizer.decode(opened.ids) == policy.tokenizer.decode(plain.ids)
+    assert policy.tokenizer.decode(opened.response) == " so </think> yes</s>"
 
 
 def oracle(model: Any, made: list[Example], *, whole: bool) -> torch.Tensor:
