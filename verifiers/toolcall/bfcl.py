@@ -12,14 +12,13 @@ from typing import Any
 
 from verifiers.toolcall.assign import perfect_matching
 from verifiers.toolcall.calls import Call
-from verifiers.toolcall.schema import OMIT, Expected, kinds_of, plain
+from verifiers.toolcall.schema import OMIT, TEXT, Expected, kinds_of, plain, takes_text
 from verifiers.toolcall.values import listed, named, shown
 
 _MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands for the one at its place
 
 # The names that BFCL's Python, Java and JavaScript functions, OpenAI and JSON Schema give a type.
 _WHOLE = frozenset("integer int byte short long Bigint BigInteger".split())
-_TEXT = frozenset("string String str char".split())
 _NULL = frozenset(["null"])
 
 _QUOTES = str.maketrans("’‘“”'", '"""""')
@@ -97,8 +96,7 @@ def _problems(expected: Expected, call: Call, where: str) -> list[str]:
 
 
 def _right(value: Any, answers: Sequence[Any], schema: Mapping[str, Any]) -> bool:
-    kinds = kinds_of(schema)
-    text = not kinds or not kinds.isdisjoint((*_TEXT, "any"))
+    text = takes_text(schema)
     if any(_equal(value, answer, schema) for answer in answers if text or answer != OMIT):
         return True
     # Saying the default is as good as leaving it out.
@@ -111,11 +109,11 @@ def _equal(value: Any, answer: Any, schema: Mapping[str, Any]) -> bool:
     Recursive, as deep as the answer is: the data's depth, not the response's.
     """
     kinds = kinds_of(schema)
-    text = not kinds.isdisjoint(_TEXT)
+    text = not kinds.isdisjoint(TEXT)
     if isinstance(answer, bool) or answer is None or isinstance(value, bool) or value is None:
         return value is answer or (text and _says(value, answer))
     if isinstance(answer, int | float):
-        if isinstance(value, float) and isinstance(answer, int) and kinds and kinds <= _WHOLE | _TEXT | _NULL:
+        if isinstance(value, float) and isinstance(answer, int) and kinds and kinds <= _WHOLE | TEXT | _NULL:
             return False
         return value == answer if isinstance(value, int | float) else text and _says(value, answer)
     if isinstance(answer, str):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from verifiers.toolcall.calls import MAX_DEPTH
 from verifiers.toolcall.values import as_call, named, shown
 
 OMIT = ""  # among the answers to a parameter: it may be left out
+TEXT = frozenset("string String str char".split())
 
 _DEEPEST = 100  # levels of lists and dicts in functions and answers
 _LONGEST_NUMBER = 4096  # bits
@@ -35,10 +38,19 @@ class Expected:
         """A right call: the first answer to each parameter that it does not leave out."""
         chosen = {}
         for parameter, answers in self.answers.items():
-            values = [value for value in answers if value != OMIT] or list(answers)
-            if values and (parameter in self.required or OMIT not in answers):
-                chosen[parameter] = plain(values[0])
+            if parameter in self.required or OMIT not in answers:
+                for value in self.values(parameter)[:1]:
+                    chosen[parameter] = plain(value)
         return as_call(self.name, chosen)
+
+    def values(self, parameter: str) -> list[Any]:
+        """The answers that a call can give as the parameter's value."""
+        answers, schema = self.answers.get(parameter, ()), self.properties.get(parameter, {})
+        found = [own for own in answers if own != OMIT and _can_be_written(own)]
+        if OMIT in answers:
+            found += [OMIT] if takes_text(schema) else []
+            found += [schema["default"]] if _can_be_written(schema.get("default", math.nan)) else []
+        return found
 
 
 @dataclass(frozen=True)
@@ -108,30 +120,51 @@ def kinds_of(schema: Mapping[str, Any]) -> frozenset[str]:
     return frozenset([kind] if isinstance(kind, str) else kind or ())
 
 
+def takes_text(schema: Mapping[str, Any]) -> bool:
+    """Whether any text may be a value."""
+    kinds = kinds_of(schema)
+    return not kinds or not kinds.isdisjoint((*TEXT, "any"))
+
+
 def plain(answer: Any) -> Any:
     """An answer as a value: within a dict, each key has a list of the values that are right."""
     if isinstance(answer, Mapping):
         chosen = {}
         for key, values in answer.items():
             values = values if _is_list(values) else [values]
-            if wanted := [value for value in values if value != OMIT] or ([] if values else [None]):
-                chosen[key] = plain(wanted[0])
+            for value in [own for own in values if own != OMIT and _can_be_written(own)][:1]:
+                chosen[key] = plain(value)
         return chosen
     return [plain(own) for own in answer] if _is_list(answer) else answer
+
+
+def _can_be_written(answer: Any, deep: int = MAX_DEPTH) -> bool:
+    """Whether the calls of a response can have such a value."""
+    if isinstance(answer, Mapping):
+        rights = [own if _is_list(own) else [own] for own in answer.values()]
+        return deep > 0 and all(
+            OMIT in own or any(_can_be_written(value, deep - 1) for value in own) for own in rights
+        )
+    if _is_list(answer):
+        return deep > 0 and all(_can_be_written(own, deep - 1) for own in answer)
+    return not isinstance(answer, float) or math.isfinite(answer)
 
 
 def _impossible(expected: Expected) -> list[str]:
     """What no response can satisfy."""
     found = []
-    for parameter in expected.required:
-        if not expected.answers.get(parameter):
-            found.append(f"{named(expected.name)} needs {parameter!a:.60}, to which no answer is right")
-    for parameter, answers in expected.answers.items():
-        what = f"{named(expected.name)} has {parameter!a:.60}"
-        if parameter not in expected.properties and OMIT not in answers:
-            found.append(f"the answer to {what}, which the function does not have")
-        elif not answers and parameter not in expected.required:
-            found.append(f"the answer to {what}, for which it has no value")
+    required = frozenset(expected.required)
+    for parameter in dict.fromkeys([*expected.required, *expected.answers]):
+        answers = expected.answers.get(parameter, ())
+        if parameter not in required and OMIT in answers:
+            continue
+        call, name = named(expected.name), f"{parameter!a:.60}"
+        if not answers and parameter in required:
+            found.append(f"{call} needs {name}, to which no answer is right")
+        elif parameter not in expected.properties:
+            found.append(f"the answer to {call} has {name}, which the function does not have")
+        elif not expected.values(parameter):
+            found.append(f"the answer to {call} has {name}, for which it has no value that a call can have")
     return found
 
 

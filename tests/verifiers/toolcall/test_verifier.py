@@ -113,6 +113,13 @@ def test_ground_truths_that_are_none(gold: str, format_score: float) -> None:
 ONE = {"x": {"type": "integer"}}
 
 
+def nested(deep: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(deep - 1):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     "functions, answers, flags",
     [
@@ -129,6 +136,11 @@ ONE = {"x": {"type": "integer"}}
         (function(ONE), [{"f": {"x": []}}], ("data:answers",)),  # it may be left out, but not here
         (FUNCTIONS, [{"f": {}}], ("data:answers",)),  # live_multiple_964
         (FUNCTIONS, [{"f": {"x": [1], "z": [2]}}], ("data:answers", "data:unknown_parameter")),  # ..._862
+        (FUNCTIONS, [{"f": {"x": [""]}}], ("data:answers",)),  # neither left out nor a number
+        (FUNCTIONS, [{"f": {"x": [math.nan, math.inf]}}], ("data:answers",)),  # no JSON
+        (function({"x": {"type": "dict"}}, ["x"]), [{"f": {"x": [{"a": []}]}}], ("data:answers",)),
+        (function({"x": {"type": "array"}}, ["x"]), [{"f": {"x": [nested(65)]}}], ("data:answers",)),
+        (function(ONE, ["z"]), [{"f": {"z": ["", 1]}}], ("data:answers", "data:unknown_parameter")),
     ],
 )
 def test_references_that_cannot_be_satisfied(functions: Any, answers: Any, flags: tuple[str, ...]) -> None:
@@ -138,6 +150,23 @@ def test_references_that_cannot_be_satisfied(functions: Any, answers: Any, flags
     official = check(GOLD, functions=functions, answers=answers, mode="official")["correctness"]
     assert official.score == -3 or math.isnan(official.score)
     assert official.flags == flags
+
+
+@pytest.mark.parametrize(
+    ("schema", "answers"),
+    [
+        ({"type": "integer"}, [math.nan, 2]),
+        ({"type": "integer", "default": 5}, [""]),
+        ({"type": "string"}, [""]),
+        ({"type": "array"}, [nested(65), nested(64)]),
+        ({"type": "dict"}, [{"a": [math.inf, 1], "b": ["", math.nan], "c": [{"d": []}, {"d": [2]}]}]),
+    ],
+)
+def test_the_call_that_is_told_is_one_that_is_right(schema: Any, answers: Any) -> None:
+    reference = {"functions": function({"x": schema}, ["x"]), "answers": [{"f": {"x": answers}}]}
+    told = check(GOLD, **reference)["correctness"].info
+    found = check(f"<tool_call>\n{told}\n</tool_call>", **reference)["correctness"]
+    assert (found.score, found.flags) == (3, ())
 
 
 def test_a_parameter_that_the_function_lacks_may_be_left_out() -> None:
