@@ -42,12 +42,17 @@ def find_source(source: str, data: str | None = None) -> Path | None:
     path = Path(data or ".", source).expanduser()
     if path.is_file():
         return path
-    if _HUB.match(source) and not source.endswith((".json", ".jsonl")):
+    if names_hub(source):
         return None
     raise MissingDataError(
         f"{path} is not there. A source is a file (.jsonl, .json, .gz of these, .parquet) or the id and "
         "split of a data set on the hub, owner/name:split"
     )
+
+
+def names_hub(source: str) -> bool:
+    """Whether a source that is no file is the id and split of a data set on the hub."""
+    return _HUB.match(source) is not None and not source.endswith((".json", ".jsonl"))
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:

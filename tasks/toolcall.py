@@ -38,6 +38,7 @@ from creditlib.types import Check, CreditlibError, Prompt, Span
 from tasks.data.toolcall.generate import stream
 from tasks.replays import check_replay, placed, sometimes_replayed, worded
 from tasks.settings import Style, expect_at_least, expect_one_of
+from tasks.sources import names_hub
 from tasks.splits import VerifierOnDemand, expect_files, source_of, sources_of
 from tasks.sql_data import spread
 from tasks.toolcall_data import (
@@ -113,13 +114,18 @@ class ToolCall(VerifierOnDemand):
                 "task.instruction must be empty with task.layout=rlla, whose prompts bring their own; found "
                 f"{self.instruction!r}"
             )
-        expect_files(
-            self._folder,
-            (*self._files.values(), *([self.tools] if self.layout == "plain" else [])),
-            data="tool-calling",
-            embedded="task=toolcall task.data=null",
-            settings="task.train, task.evaluation or task.tools",
-        )
+        files = [
+            *(own for own in self._sources.values() if self.layout != "rlla" or not names_hub(own)),
+            *([self.tools] if self.layout == "plain" else []),
+        ]
+        if files:
+            expect_files(
+                self._folder,
+                files,
+                data="tool-calling",
+                embedded="task=toolcall task.data=null",
+                settings="task.train, task.evaluation or task.tools",
+            )
 
     # ------------------------------------------------------------------ what to ask
 
@@ -134,7 +140,7 @@ class ToolCall(VerifierOnDemand):
             CreditlibError: no such split.
             MissingDataError: a row lacks something or is malformed.
         """
-        rows = self._rows(self._folder / source_of(split, self._files, self.name))
+        rows = self._rows(source_of(split, self._sources, self.name))
         chosen = spread(len(rows), self.limit if split == "train" else None)
         return [self.compose(rows[index], id=f"{self.name}/{split}/{index}") for index in chosen]
 
@@ -247,8 +253,8 @@ class ToolCall(VerifierOnDemand):
         return EMBEDDED if self.data is None else Path(self.data).expanduser()
 
     @property
-    def _files(self) -> dict[str, str]:
-        """Each split's file."""
+    def _sources(self) -> dict[str, str]:
+        """Each split's file or hub id."""
         return sources_of(self.train, self.evaluation)
 
     @cached_property
@@ -259,12 +265,12 @@ class ToolCall(VerifierOnDemand):
     def _template(self) -> str:
         return (THINKING if self.think else "") + TEMPLATE
 
-    def _rows(self, path: Path) -> list[Row]:
+    def _rows(self, source: str) -> list[Row]:
         if self.layout == "plain":
-            return read_plain(path, self._folder / self.tools)
+            return read_plain(source, self._folder, self.tools)
         if self.layout == "bfcl":
-            return read_bfcl(path, self._folder / self.answers)
-        return read_rlla(path)
+            return read_bfcl(source, self._folder, self.answers)
+        return read_rlla(source, self._folder)
 
     def _asked(self, row: Row) -> tuple[list[tuple[str, list[Block]]], dict[str, str]]:
         """The messages in blocks, and the facts that they state."""

@@ -2,8 +2,8 @@
 
 ``plain``, ours: rows of ``tools`` (names in a file of tools), ``question`` and ``calls``; ``rlla``, the rows
 of ToolRL (prompt and ground truth, or instruction, input and output); ``bfcl``, the single-turn rows of the
-Berkeley function calling leaderboard with a folder of possible answers. What is wrong with a file is said
-with the file's name and the line or row.
+Berkeley function calling leaderboard with a folder of possible answers. RLLA's rows, whose calls are texts,
+may come from the hub. What is wrong with a source is said with its name and the line or row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from creditlib.types import Message, MissingDataError
-from tasks.sources import read_rows
+from tasks.sources import names_hub, read_rows
 from verifiers.toolcall import calls_in
 from verifiers.toolcall.schema import read_reference
 
@@ -23,6 +23,7 @@ Layout = Literal["plain", "rlla", "bfcl"]
 Function = Mapping[str, Any]  # name, description, parameters as JSON Schema
 Call = Mapping[str, Any]  # name, parameters
 
+_DEEPEST = 50  # schemas within schemas
 _SHORT = {"string": "", "integer": "int", "number": "float", "boolean": "bool"}
 _TYPES = frozenset(  # of JSON Schema, and of BFCL's functions in Python
     "string integer number boolean array object null float dict tuple any".split()
@@ -53,18 +54,18 @@ class Row:
 # ------------------------------------------------------------------ layouts
 
 
-def read_plain(path: Path, tools: Path) -> list[Row]:
+def read_plain(file: str, folder: Path, tools: str) -> list[Row]:
     """Rows in our own layout, about the functions in the file `tools`.
 
     Raises:
         MissingDataError: a file is missing or malformed, or a row names a tool that is not in `tools`.
     """
-    functions = {item.text("name"): _function(item, item.row) for item in read_items(tools)}
+    functions = {item.text("name"): _function(item, item.row) for item in read_items(tools, folder)}
     rows = []
-    for item in read_items(path):
+    for item in read_items(file, folder):
         names = item.list("tools")
         if unknown := [name for name in names if name not in functions]:
-            raise item.error(f"expected names of tools in {tools.name} under 'tools', found {unknown[0]!r}")
+            raise item.error(f"expected names of tools in {tools} under 'tools', found {unknown[0]!r}")
         question = {"role": "user", "content": item.text("question")}
         calls = as_lines([_call(item, call) for call in item.list("calls")])
         kind = item.text("kind", needed=False)
@@ -72,22 +73,22 @@ def read_plain(path: Path, tools: Path) -> list[Row]:
     return rows
 
 
-def read_rlla(path: Path) -> list[Row]:
+def read_rlla(source: str, folder: Path) -> list[Row]:
     """Rows of RLLA: those to learn by reinforcement from (``prompt``, ``reward_model``) and those to imitate
     (``instruction``, ``input``, ``output``).
 
     Raises:
-        MissingDataError: the file is missing or malformed, or a row is of neither form.
+        MissingDataError: the source is missing or malformed, or a row is of neither form.
     """
     rows = []
-    for item in read_items(path):
-        if "prompt" in item.row:
+    for item in read_items(source, folder):
+        if item.row.get("prompt") is not None:
             messages = _messages(item, item.row["prompt"])
             reward = item.row.get("reward_model")
             if not isinstance(reward, Mapping):
                 raise item.error(f"expected an object under 'reward_model', found {_shown(reward)}")
             gold = Item(item.place, reward).text("ground_truth")
-        elif "instruction" in item.row:
+        elif item.row.get("instruction") is not None:
             messages = (
                 {"role": "system", "content": item.text("instruction")},
                 {"role": "user", "content": item.text("input")},
@@ -102,8 +103,8 @@ def read_rlla(path: Path) -> list[Row]:
     return rows
 
 
-def read_bfcl(path: Path, answers: Path) -> list[Row]:
-    """Single-turn rows of BFCL; possible answers lie in the folder `answers` under the same file name.
+def read_bfcl(file: str, folder: Path, answers: str) -> list[Row]:
+    """Single-turn rows of BFCL; possible answers lie in `folder`'s folder `answers` under the same file name.
 
     Where the file's name says ``irrelevance`` no call is wanted. Its ``relevance`` rows want some call and no
     data says which, so they are refused.
@@ -111,17 +112,17 @@ def read_bfcl(path: Path, answers: Path) -> list[Row]:
     Raises:
         MissingDataError: a file is missing or malformed, a row has several turns or no possible answer.
     """
-    irrelevant = "irrelevance" in path.name
-    if "relevance" in path.name and not irrelevant:
+    name = Path(file).name
+    irrelevant = "irrelevance" in name
+    if "relevance" in name and not irrelevant:
         raise MissingDataError(
-            f"{path}: BFCL's relevance rows have no possible answers, so no answer to them can be judged. "
-            "Leave the file out of task.train and task.evaluation"
+            f"{folder / file}: BFCL's relevance rows have no possible answers, so no answer to them can be "
+            "judged. Leave the file out of task.train and task.evaluation"
         )
-    possible = (
-        {} if irrelevant else {own.text("id"): _answers(own) for own in read_items(answers / path.name)}
-    )
+    beside = folder / answers
+    possible = {} if irrelevant else {own.text("id"): _answers(own) for own in read_items(name, beside)}
     rows = []
-    for item in read_items(path):
+    for item in read_items(file, folder):
         turns = item.list("question")
         if len(turns) != 1:
             raise item.error(
@@ -130,7 +131,7 @@ def read_bfcl(path: Path, answers: Path) -> list[Row]:
         functions = tuple(_function(item, own) for own in item.list("function"))
         id = item.text("id")
         if not irrelevant and id not in possible:
-            raise item.error(f"no possible answer for {id} in {answers / path.name}")
+            raise item.error(f"no possible answer for {id} in {beside / name}")
         found = possible.get(id, ())
         reference = read_reference(functions, found)
         calls = reference.info if reference.expected else None if reference.problem else ""
@@ -185,15 +186,26 @@ def _function(item: Item, found: Any) -> Function:
     parameters = found.get("parameters")
     if parameters is None:
         return {**found, "parameters": {"type": "object", "properties": {}}}
-    properties = parameters.get("properties", {}) if isinstance(parameters, Mapping) else None
-    if not isinstance(properties, Mapping) or not all(
-        isinstance(own, Mapping) for own in properties.values()
-    ):
-        raise item.error(
-            f"expected the schema of an object under 'parameters' of tool {found['name']}, found "
-            f"{_shown(parameters)}"
-        )
-    return found
+    level = [parameters]
+    for _ in range(_DEEPEST):
+        if any(_is_no_schema(schema) for schema in level):
+            break
+        if not (level := [inner for schema in level for inner in _schemas_in(schema)]):
+            return found
+    raise item.error(
+        f"expected the schema of an object under 'parameters' of tool {found['name']}, at most {_DEEPEST} "
+        f"levels deep, found {_shown(parameters)}"
+    )
+
+
+def _is_no_schema(schema: Any) -> bool:
+    return not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping | None)
+
+
+def _schemas_in(schema: Mapping[str, Any]) -> list[Any]:
+    """Those of an object's properties and a list's items; items that are no schema say nothing."""
+    items = schema.get("items")
+    return [*(schema.get("properties") or {}).values(), *([items] if isinstance(items, Mapping) else [])]
 
 
 def _calls_of(gold: str) -> str | None:
@@ -226,7 +238,9 @@ def _fields(schema: Mapping[str, Any]) -> str:
     """The properties of an object."""
     required = schema.get("required")
     needed = required if isinstance(required, list) else []
-    return ", ".join(_field(name, own, name in needed) for name, own in schema.get("properties", {}).items())
+    return ", ".join(
+        _field(name, own, name in needed) for name, own in (schema.get("properties") or {}).items()
+    )
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool) -> str:
@@ -265,13 +279,9 @@ def unknown_types(functions: Sequence[Function]) -> list[str]:
     waiting: list[Any] = [own["parameters"] for own in functions]
     while waiting:
         schema = waiting.pop()
-        if not isinstance(schema, Mapping):
-            continue
         kinds = schema.get("type", "any")
         found += map(str, kinds if isinstance(kinds, list) else [kinds])
-        waiting.append(schema.get("items"))
-        properties = schema.get("properties")
-        waiting += properties.values() if isinstance(properties, Mapping) else ()
+        waiting += _schemas_in(schema)
     return sorted({*found} - _TYPES)
 
 
@@ -304,23 +314,24 @@ class Item(NamedTuple):
         return value
 
 
-def read_items(path: Path) -> list[Item]:
-    """The rows of a file (`tasks.sources`).
+def read_items(source: str, folder: Path) -> list[Item]:
+    """The rows of a file in a folder, or of a data set of the hub (`tasks.sources`).
 
     Raises:
         MissingDataError: it is missing, unreadable or empty, or something in it is no JSON object.
     """
     try:
-        rows = list(read_rows(path.name, str(path.parent)))
+        rows = list(read_rows(source, str(folder)))
     except MissingDataError as error:
         raise MissingDataError(
             f"{error}. Set task.data to the folder that holds it, or change its name in the settings of task"
         ) from error
+    where = source if names_hub(source) else folder / source
     if not rows:
-        raise MissingDataError(f"{path} has no rows")
+        raise MissingDataError(f"{where} has no rows")
     if broken := [place for place, row in rows if row is None]:
-        raise MissingDataError(f"{path}, {broken[0]}: expected a JSON object in UTF-8, found something else")
-    return [Item(f"{path}, {place}", row) for place, row in rows if row is not None]
+        raise MissingDataError(f"{where}, {broken[0]}: expected a JSON object in UTF-8, found something else")
+    return [Item(f"{where}, {place}", row) for place, row in rows if row is not None]
 
 
 def _shown(value: Any) -> str:

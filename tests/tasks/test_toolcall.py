@@ -375,6 +375,18 @@ def test_missing_folder_and_files_are_told_when_the_task_is_made(folder: Path) -
             _task(folder, **setting)
 
 
+def test_rlla_may_come_from_the_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    rows = [{"instruction": "s", "input": "u", "output": GOLD}]
+    monkeypatch.setattr(datasets, "load_dataset", lambda name, split: rows)
+    hub: dict[str, Any] = {"data": str(folder / "nowhere"), "train": "o/n:train", "evaluation": {}}
+    task = ToolCall(**hub, layout="rlla", instruction="")
+    assert task.target(*task.prompts("train")) == GOLD
+    with pytest.raises(MissingDataError, match=r"no file o/n:train in .*task\.train"):
+        _task(folder, train="o/n:train")
+
+
 def test_a_row_that_is_wrong_is_told_with_its_line(folder: Path) -> None:
     with (folder / "train.jsonl").open("a") as file:
         file.write('\n{"tools": ["get_weather"], "question": "rain?"')

@@ -45,11 +45,20 @@ def lines(path: Path, *rows: Any) -> Path:
     return path
 
 
+def nested(deep: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(deep):
+        schema = {"properties": {"x": schema}}
+    return schema
+
+
 # ------------------------------------------------------------------ plain
 
 
 def plain(folder: Path, *rows: Any, tools: Any = (WEATHER,)) -> list[Any]:
-    return read_plain(lines(folder / "train.jsonl", *rows), lines(folder / "tools.jsonl", *tools))
+    lines(folder / "train.jsonl", *rows)
+    lines(folder / "tools.jsonl", *tools)
+    return read_plain("train.jsonl", folder, "tools.jsonl")
 
 
 def test_a_plain_row(tmp_path: Path) -> None:
@@ -92,10 +101,15 @@ def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> No
         ({"parameters": {}}, r"tools.jsonl, line 1: expected a text under 'name'"),
         (
             {"name": "a", "parameters": []},
-            r"the schema of an object under 'parameters' of tool a, found \[\]",
+            r"the schema of an object under 'parameters' of tool a, at most 50 .*, found \[\]",
         ),
         ({"name": "a", "parameters": {"properties": {"x": "int"}}}, r"the schema of an object .* of tool a"),
         ({"name": "a", "parameters": {"properties": [1]}}, r"the schema of an object .* of tool a"),
+        (
+            {"name": "a", "parameters": {"properties": {"x": {"properties": {"y": 1}}}}},
+            r"the schema of an object .* of tool a",
+        ),
+        ({"name": "a", "parameters": nested(60)}, r"the schema of an object .* of tool a, at most 50 levels"),
     ],
 )
 def test_a_tool_that_is_wrong(tmp_path: Path, tool: Any, problem: str) -> None:
@@ -115,16 +129,31 @@ IMITATE = {"instruction": "s", "input": "u", "output": GOLD}
 def test_rows_of_rlla_in_each_form_and_file(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([REINFORCE]), tmp_path / "a.parquet")
     (tmp_path / "c.json").write_text(json.dumps([IMITATE], indent=1))
-    files = [tmp_path / "a.parquet", lines(tmp_path / "b.jsonl", REINFORCE), tmp_path / "c.json"]
-    for file in files:
-        (row,) = read_rlla(file)
+    lines(tmp_path / "b.jsonl", REINFORCE)
+    (tmp_path / "d.json.gz").write_bytes(gzip.compress(json.dumps(IMITATE).encode()))
+    for file in ("a.parquet", "b.jsonl", "c.json", "d.json.gz"):
+        (row,) = read_rlla(file, tmp_path)
         assert [message["content"] for message in row.messages] == ["s", "u"]
         assert [message["role"] for message in row.messages] == ["system", "user"]
         assert row.gold == GOLD and row.calls == LINE and row.functions == ()
 
 
+def test_rows_of_rlla_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    held: dict[str, list[Any]] = {"train": [{**REINFORCE, "instruction": None}, {**IMITATE, "prompt": None}]}
+    held["odd"], held["none"] = [IMITATE, {"prompt": None}], []
+    monkeypatch.setattr(datasets, "load_dataset", lambda name, split: held[split] if name == "o/n" else None)
+    assert [row.gold for row in read_rlla("o/n:train", tmp_path)] == [GOLD, GOLD]
+    with pytest.raises(MissingDataError, match=r"^o/n:odd, row 2: expected prompt and reward_model"):
+        read_rlla("o/n:odd", tmp_path)
+    with pytest.raises(MissingDataError, match=r"^o/n:none has no rows"):
+        read_rlla("o/n:none", tmp_path)
+
+
 def test_a_ground_truth_without_calls_says_nothing_of_calls(tmp_path: Path) -> None:
-    (row,) = read_rlla(lines(tmp_path / "a.jsonl", {**IMITATE, "output": "<response> hi </response>"}))
+    lines(tmp_path / "a.jsonl", {**IMITATE, "output": "<response> hi </response>"})
+    (row,) = read_rlla("a.jsonl", tmp_path)
     assert row.calls is None
 
 
@@ -147,7 +176,8 @@ def test_a_ground_truth_without_calls_says_nothing_of_calls(tmp_path: Path) -> N
 )
 def test_a_row_of_rlla_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> None:
     with pytest.raises(MissingDataError, match=rf"a.jsonl, line 1: .*{problem}"):
-        read_rlla(lines(tmp_path / "a.jsonl", row))
+        lines(tmp_path / "a.jsonl", row)
+        read_rlla("a.jsonl", tmp_path)
 
 
 # ------------------------------------------------------------------ BFCL
@@ -164,7 +194,8 @@ def bfcl(folder: Path, *rows: Any, answers: Any = (ANSWER,), name: str = "BFCL_m
     possible.mkdir(exist_ok=True)
     if answers:
         lines(possible / name, *answers)
-    return read_bfcl(lines(folder / name, *rows), possible)
+    lines(folder / name, *rows)
+    return read_bfcl(name, folder, "possible_answer")
 
 
 def test_a_row_of_bfcl(tmp_path: Path) -> None:
@@ -247,7 +278,7 @@ def test_calls_are_unknown_where_the_tools_cannot_be_read(tmp_path: Path) -> Non
 
 
 def test_blank_lines_count_and_are_no_rows(tmp_path: Path) -> None:
-    items = read_items(lines(tmp_path / "a.jsonl", "", {"a": 1}, "  ", {"a": 2}, ""))
+    items = read_items(lines(tmp_path / "a.jsonl", "", {"a": 1}, "  ", {"a": 2}, "").name, tmp_path)
     assert [(item.place.rpartition(", ")[2], item.row["a"]) for item in items] == [
         ("line 2", 1),
         ("line 4", 2),
@@ -261,7 +292,7 @@ def test_a_list_and_an_object_a_line_may_both_be_called_json(tmp_path: Path) -> 
         ("c.json.gz", b'[{"a": 1}]'),
     ):
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        assert [item.row for item in read_items(tmp_path / name)] == [{"a": 1}]
+        assert [item.row for item in read_items(name, tmp_path)] == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
@@ -278,13 +309,13 @@ def test_a_list_and_an_object_a_line_may_both_be_called_json(tmp_path: Path) -> 
 def test_files_that_are_none(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MissingDataError, match=problem):
-        read_items(tmp_path / name)
+        read_items(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 def test_a_file_that_is_missing(tmp_path: Path, name: str) -> None:
     with pytest.raises(MissingDataError, match=rf"{name} is not there.*Set task\.data"):
-        read_items(tmp_path / name)
+        read_items(name, tmp_path)
 
 
 # ------------------------------------------------------------------ how tools are shown
@@ -316,6 +347,7 @@ def shown(schema: dict[str, Any], required: Any, **more: Any) -> str:
         ({"type": "array"}, "x []"),
         ({"type": "array", "items": {"type": "array", "items": {"type": "number"}}}, "x [[float]]"),
         ({"type": "dict"}, "x dict"),
+        ({"type": "dict", "properties": None}, "x dict"),
         ({"type": "HashMap"}, "x HashMap"),
         ({"type": ["string", "null"]}, 'x ["string", "null"]'),
         ({}, "x any"),
