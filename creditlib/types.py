@@ -12,7 +12,7 @@ V vocabulary, D hidden width, L packed tokens.  This module imports no torch at 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -77,6 +77,15 @@ class Rollout:
     opened: str = (
         ""  # how the chat template has begun every response, as "<think>\n": a verifier reads it too
     )
+
+    def in_texts(self, spans: Iterable[tuple[int, int, str]]) -> tuple[Span, ...]:
+        """Spans of the responses as verifiers read them, as places in `texts`."""
+        before = len(self.opened)
+        return tuple(
+            Span(max(start - before, 0), end - before, part)
+            for start, end, part in spans
+            if end > before or not before
+        )
 
     @property
     def lengths_B(self) -> Tensor:

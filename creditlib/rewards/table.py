@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from creditlib.types import Check, CreditlibError, RewardReading, RewardTable, Rollout, Span, Verifier
+from creditlib.types import Check, CreditlibError, RewardReading, RewardTable, Rollout, Verifier
 
 ROUNDING = 1e-6  # scores and bounds are float32
 NOT_APPLICABLE = Check(math.nan, "does not apply to this prompt")
@@ -27,13 +27,12 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     """
     names = verifier.reward_names
     prompts = [rollout.prompts[group] for group in rollout.group_B.tolist()]
-    opened = rollout.opened
-    findings = verifier.verify(prompts, [opened + text for text in rollout.texts])
+    findings = verifier.verify(prompts, [rollout.opened + text for text in rollout.texts])
     if len(findings) != len(prompts):
         raise CreditlibError(f"the verifier returned {len(findings)} findings for {len(prompts)} responses")
     findings = [
         {
-            name: _plain(check, len(opened), f"prompt {prompt.id!r}: reward {name!r}")
+            name: _plain(check, rollout, f"prompt {prompt.id!r}: reward {name!r}")
             for name, check in finding.items()
         }
         for prompt, finding in zip(prompts, findings, strict=True)
@@ -50,19 +49,11 @@ def build_table(rollout: Rollout, verifier: Verifier) -> RewardTable:
     return RewardTable(names, scores_BK.view(len(prompts), len(names)), kind_BK, bounds_K2, checks)
 
 
-def _plain(check: Check, opened: int, where: str) -> Check:
-    """The finding in plain types: scores and places may be numpy's, spans may be any three values.
-
-    Args:
-        check: on a text whose first `opened` characters the policy has not written.
-    """
+def _plain(check: Check, rollout: Rollout, where: str) -> Check:
+    """The finding in plain types: scores and places may be numpy's, spans may be any three values."""
     try:
         score = float(check.score)
-        spans = tuple(
-            Span(max(int(start) - opened, 0), int(end) - opened, str(part))
-            for start, end, part in check.spans
-            if opened == 0 or end > opened
-        )
+        spans = rollout.in_texts((int(start), int(end), str(part)) for start, end, part in check.spans)
     except (TypeError, ValueError) as error:
         raise CreditlibError(
             f"{where}: expected a number as score and (start, end, part) as spans, found {check!r} ({error})"

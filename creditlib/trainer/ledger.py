@@ -189,7 +189,7 @@ class _Step:
         mask_T = self.rollout.mask_BT[row].cpu().numpy()
         ids = self.rollout.ids_BT[row].cpu().numpy()[mask_T].tolist()
         offsets = token_offsets(self.tokenizer, ids, text)
-        spans = self.task.parts(text) if isinstance(self.task, Dissects) else ()
+        parts = self.task.parts(self.rollout.opened + text) if isinstance(self.task, Dissects) else ()
         columns: dict[str, Any] = {
             **{name: [value] * len(ids) for name, value in self._key(row).items()},
             "position": range(len(ids)),
@@ -199,7 +199,7 @@ class _Step:
             "end": [end for _, end in offsets],
             "logp": _floats(self.logps_BT[row])[mask_T],
             "advantage": _floats(self.advantages_BT[row])[mask_T],
-            "part": token_parts(offsets, spans, len(text)),
+            "part": token_parts(offsets, self.rollout.in_texts(parts), len(text)),
         }
         relevance_BKT = self.credit.relevance_BKT
         for k, name in enumerate(self.table.names):

@@ -247,6 +247,17 @@ def test_characters_parts_and_what_was_read(tmp_path: Path, ledger: Ledger, valu
     assert [(row["start"], row["end"], row["token"]) for row in last] == [(0, 1, "a"), (1, 2, "\ufffd")]
 
 
+def test_parts_behind_what_the_chat_template_has_opened(
+    tmp_path: Path, ledger: Ledger, values: dict[str, Any]
+) -> None:
+    """`Tagged` finds a tag at the beginning alone."""
+    values["rollout"] = replace(values["rollout"], opened="<sq", texts=("l>é</sql>", *TEXTS[1:]))
+    ledger.write(1, **values)
+    rows = pq.read_table(tmp_path / "tokens.parquet").to_pylist()
+    first = [row for row in rows if (row["prompt"], row["response"]) == ("p1", 0)]
+    assert all((row["part"] == "tag") == (row["start"] < 2) for row in first) and first[0]["part"] == "tag"
+
+
 def test_a_line_for_each_response(tmp_path: Path, ledger: Ledger, values: dict[str, Any]) -> None:
     ledger.write(1, **values)
     first, second, third, fourth = lines(tmp_path)
