@@ -242,8 +242,8 @@ def _read_list(reading: Reading, start: int) -> None:
 
 
 def _find_markup(reading: Reading) -> Span | None:
-    """Chat markup outside the values of calls."""
-    values = [span for span in reading.call_spans if span.part == "value"]
+    """Chat markup outside the names and values of calls."""
+    values = sorted(reading.call_spans)
     at = 0
     for match in _MARKUP.finditer(reading.text):
         while at < len(values) and values[at].end <= match.start():

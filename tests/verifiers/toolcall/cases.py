@@ -86,6 +86,7 @@ RLLA = {
     ),
     "`</think>` twice": Rlla(ONE, "<think>a</think> b</think>\n" + block(F), (1, 3), (0, 3)),
     "thinking that never ends": Rlla(ONE, "<think>a\n" + block(F), (0, 3), (0, -3)),
+    "`</think>` without `<think>`": Rlla(ONE, "a</think>\n" + block(F), (0, 3), (0, 3)),
     "empty thinking": Rlla(ONE, "<think></think>\n" + block(F), (1, 3), (0, 3)),
     "an empty reply": Rlla(REPLY, THINK + "<response> </response>", (1, 0), (0, 0)),
     "`</tool_call>` in a text, as wanted": Rlla(TAGGED, TAGGED, (0, NAN), (1, 3)),
@@ -97,6 +98,12 @@ RLLA = {
     "chat markup behind the calls": Rlla(ONE, ONE + "<|im_end|>", (1, 3), (0, -3)),
     "chat markup in a text, as wanted": Rlla(
         THINK + block(call(x='"<|im_end|>"')), THINK + block(call(x='"<|im_end|>"')), (0, -3), (1, 3)
+    ),
+    "chat markup in a name, as wanted": Rlla(
+        THINK + block(call(**{"<|im_end|>": "1"})),
+        THINK + block(call(**{"<|im_end|>": "1"})),
+        (0, -3),
+        (1, 3),
     ),
     "calls of one name, of which the first fits the second reference": Rlla(
         THINK + block(call(x="1", y="2"), call(x="1", y="3")),
