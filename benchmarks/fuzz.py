@@ -6,7 +6,10 @@
 A response is the right answer to some prompt, one changed at random, or random text from letters of many
 scripts, marks, markup and control characters. It is judged for prompts drawn at random, in both modes, and
 half of the time what it is judged by is changed too: ground truths, tools, possible answers, constraints.
-Whatever a check says must be within bounds: its score, its spans. The slowest responses are told.
+
+Whatever a check says must be within bounds: its score, its spans; without a score it flags the data. Tools
+are shown to a policy or refused. The calls that a reference says are right must be right, unless it is
+flagged: one that nothing satisfies would be a silent verdict. Checks that take long are told, and of what.
 """
 
 from __future__ import annotations
@@ -25,16 +28,21 @@ from typing import Any
 
 from creditlib.compose import compose_one
 from creditlib.parts import build_task
-from creditlib.types import Check
+from creditlib.types import Check, MissingDataError
+from tasks.toolcall_data import Item, description, read_function, signature, unknown_types
 from verifiers.instructions.muldimif import constraint_of
 from verifiers.instructions.verifier import Job as InstructionJob
 from verifiers.instructions.verifier import Judge as InstructionJudge
 from verifiers.toolcall import BOUNDS
 from verifiers.toolcall import Job as ToolJob
+from verifiers.toolcall.response import CALLS, REPLY
+from verifiers.toolcall.rlla import read_gold
+from verifiers.toolcall.schema import read_reference
 from verifiers.toolcall.verifier import Judge as ToolJudge
 
 CONSTRAINTS = 10  # judged of each response
-LIMIT = 0.05  # seconds of CPU time
+LIMIT = 0.05  # seconds of CPU time that one check may take
+TOLD = 20  # calls that took longer
 PIECES = (
     *"abcxyz ABC 019.,;:!?'\"()[]{}<>*_-#|/\\=&%$@^~`\n\n\t\r",
     *("\x00", "\ud800", "\u200d", "\u202e", "\u00a0", "\u2028", "\u0301"),
@@ -45,9 +53,17 @@ PIECES = (
     *("1e999", "-0", "true", "[f(x=1)]", "f(", "="),
 )
 
+WORDS = (
+    *("not", "no", "at", "most", "least", "each", "every", "or", "more", "than", "between", "exactly"),
+    *("0", "-1", "1000000000000000000000", "2.5", "½", "²", "٣", "三", "twelve", '"', "“", "**", "(", ")"),
+)
+
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 3, 2**70, 0.5, 1e308, math.nan, math.inf),
     *("", " ", "a", "at least", "integer", "dict", "HashMap", "\x00", "\ud800", "(", "x" * 3000),
+    *(json.loads("[" * deep + "]" * deep) for deep in (40, 70, 120)),
+    json.loads('{"properties": {"x": ' * 60 + "1" + "}}" * 60),
+    *({"properties": {"x": None}}, {"items": 5, "enum": [None, {}, math.nan]}, {"a": [], "b": [""]}),
     *([], [[]], [None], ["a", "a"], {}, {"type": "array"}, {"type": ["string", "null"]}, {"enum": [1, "1"]}),
     {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x", "y"]},
 )
@@ -71,8 +87,8 @@ def main() -> None:
         tool(ToolJob("", **tools[0]))
     gc.collect()
     gc.freeze()  # the data, so that the collector does not go through it within a verdict
-    slowest: list[tuple[float, str, str]] = []
-    slow = 0
+    slow: list[tuple[float, str, str]] = []
+    many = 0
     verdicts: Counter[str] = Counter()
     for _ in range(options.count):
         response = draw(generator, answers if generator.random() < 0.5 else calls)
@@ -81,36 +97,83 @@ def main() -> None:
         if generator.random() < 0.5:
             chosen = [changed_constraint(generator, own) for own in chosen]
             prompt = changed_reference(generator, prompt)
-        for mode, instruction, tool in judges:
-            start = time.process_time()
-            found = instruction(InstructionJob(response, chosen))
-            middle = time.process_time()
-            judged = tool(ToolJob(response, **prompt))
-            end = time.process_time()
-            for check in found:
-                verdicts[f"instructions {mode} {check.score:g}"] += 1
-                sound(check, response, (0.0, 1.0))
-            for name, check in judged.items():
-                verdicts[f"{name} {mode} {'nan' if math.isnan(check.score) else check.score > 0}"] += 1
-                sound(check, response, BOUNDS[name])
-            took = [(middle - start, f"instructions {mode}"), (end - middle, f"tools {mode}")]
-            slow += sum(seconds > LIMIT for seconds, _ in took)
-            slowest += [(seconds, what, response) for seconds, what in took]
-        slowest = sorted(slowest, reverse=True)[:5]
+        told = len(slow)
+        try:
+            expect_shown(prompt)
+            expect_satisfiable(prompt, judges[0][2])
+            for mode, instruction, tool in judges:
+                start = time.process_time()
+                found = instruction(InstructionJob(response, chosen))
+                middle = time.process_time()
+                judged = tool(ToolJob(response, **prompt))
+                end = time.process_time()
+                for check in found:
+                    verdicts[f"instructions {mode} {check.score:g}"] += 1
+                    expect_sound(check, response, (0.0, 1.0))
+                for name, check in judged.items():
+                    verdicts[f"{name} {mode} {'nan' if math.isnan(check.score) else check.score > 0}"] += 1
+                    expect_sound(check, response, BOUNDS[name])
+                slow.append((end - middle, f"tools {mode} {prompt!a:.200}", response))
+                slow.append((middle - start, f"instructions {mode}, all {CONSTRAINTS} constraints", response))
+                if middle - start > LIMIT:
+                    slow += [(*one, response) for one in timed(instruction, response, chosen)]
+        except Exception:
+            print(f"response {response!a}\nconstraints {chosen!a}\nprompt {prompt!a}")
+            raise
+        many += sum(own[0] > LIMIT for own in slow[told:])
+        slow = sorted(slow, reverse=True)[:TOLD]
     for verdict, count in sorted(verdicts.items()):
         print(f"{verdict}: {count}")
-    print(f"{slow} of {4 * options.count} calls took more than {1000 * LIMIT:.0f} ms. The slowest:")
-    for seconds, what, response in slowest:
-        print(f"{1000 * seconds:.1f} ms, {what}, {len(response)} characters: {response[:60]!r}")
+    print(f"{many} calls took more than {1000 * LIMIT:.0f} ms. These, or the slowest:")
+    for seconds, what, response in [own for own in slow if own[0] > LIMIT] or slow[:5]:
+        print(f"{1000 * seconds:.1f} ms, {what}, {len(response)} characters: {response[:60]!a}")
 
 
-def sound(check: Check, response: str, bounds: tuple[float, float]) -> None:
+def timed(judge: InstructionJudge, response: str, constraints: Sequence[Any]) -> list[tuple[float, str]]:
+    """The time of each constraint by itself, as (seconds, mode and constraint)."""
+    found = []
+    for own in constraints:
+        start = time.process_time()
+        judge(InstructionJob(response, [own]))
+        found.append((time.process_time() - start, f"instructions {judge.mode} {own!a:.200}"))
+    return found
+
+
+def expect_shown(prompt: Mapping[str, Any]) -> None:
+    """Tools can be shown to a policy, or are refused as they are read."""
+    for function in prompt.get("functions", ()):
+        try:
+            known = read_function(Item("here", {}), function)
+        except MissingDataError:
+            continue
+        signature(known)
+        description([known])
+        unknown_types([known])
+
+
+def expect_satisfiable(prompt: Mapping[str, Any], judge: ToolJudge) -> None:
+    """The answer that a reference itself says is right earns the most there is, or the data is flagged."""
+    if "gold" in prompt:
+        gold = read_gold(prompt["gold"])
+        calls, reply = gold.info or '{"name": "f", "parameters": {}}', gold.wanted.reply
+        called = gold.wanted.calls
+    else:
+        reference = read_reference(prompt["functions"], prompt["answers"])
+        calls, called, reply = reference.info, bool(reference.expected), not reference.expected
+    answer = f"<think>so</think>\n{CALLS[0]}\n{calls}\n{CALLS[1]}\n" if called else "<think>so</think>\n"
+    answer += f"{REPLY[0]} yes {REPLY[1]}" if reply else ""
+    for name, check in judge(ToolJob(answer, **prompt)).items():
+        most = 0.0 if name == "correctness" and "gold" in prompt and not called else BOUNDS[name][1]
+        assert math.isnan(check.score) or check.score == most, (answer, check)
+
+
+def expect_sound(check: Check, response: str, bounds: tuple[float, float]) -> None:
     """What a check says lies where it may."""
     low, high = bounds
     assert math.isnan(check.score) or low <= check.score <= high, check
     assert all(0 <= start <= end <= len(response) for start, end, _ in check.spans), check
-    assert not math.isnan(check.score) or check.reason, check
-    json.dumps([check.reason, check.info]).encode()
+    assert not math.isnan(check.score) or (check.reason and check.flags[0].startswith("data:")), check
+    json.dumps([check.reason, check.info])
 
 
 def draw(generator: random.Random, answers: Sequence[str]) -> str:
@@ -153,8 +216,8 @@ def changed(generator: random.Random, value: Any, often: float = 0.7) -> Any:
     """A JSON value with one of its parts left out, doubled, renamed or replaced."""
     if generator.random() > often:
         return value
-    if isinstance(value, str) and generator.random() < 0.7:
-        return draw(generator, [value])
+    if isinstance(value, str) and generator.random() < 0.8:
+        return draw(generator, [value]) if generator.random() < 0.5 else reworded(generator, value)
     if isinstance(value, dict) and value and generator.random() < 0.9:
         key = generator.choice([*value])
         rest = {own: value[own] for own in value if own != key}
@@ -173,6 +236,24 @@ def changed(generator: random.Random, value: Any, often: float = 0.7) -> Any:
             return [*value, value[at]]
         return [*value[:at], changed(generator, value[at], 0.9), *value[at + 1 :]]
     return generator.choice(VALUES)
+
+
+def reworded(generator: random.Random, text: str) -> str:
+    """A text with some words left out, doubled, swapped or replaced."""
+    words = text.split(" ")
+    for _ in range(generator.randint(1, 4)):
+        one, other = (generator.randrange(len(words)) for _ in range(2))
+        change = generator.randrange(4)
+        if change == 0:
+            words[one : one + 1] = []
+        elif change == 1:
+            words.insert(one, words[other])
+        elif change == 2:
+            words[one], words[other] = words[other], words[one]
+        else:
+            words[one] = generator.choice(WORDS)
+        words = words or [""]
+    return " ".join(words)
 
 
 def instructions(data: Path | None) -> tuple[list[Mapping[str, Any]], list[str]]:

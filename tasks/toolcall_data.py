@@ -60,7 +60,7 @@ def read_plain(file: str, folder: Path, tools: str) -> list[Row]:
     Raises:
         MissingDataError: a file is missing or malformed, or a row names a tool that is not in `tools`.
     """
-    functions = {item.text("name"): _function(item, item.row) for item in read_items(tools, folder)}
+    functions = {item.text("name"): read_function(item, item.row) for item in read_items(tools, folder)}
     rows = []
     for item in read_items(file, folder):
         names = item.list("tools")
@@ -128,7 +128,7 @@ def read_bfcl(file: str, folder: Path, answers: str) -> list[Row]:
             raise item.error(
                 f"expected one turn under 'question', found {len(turns)}; rows of several turns are not read"
             )
-        functions = tuple(_function(item, own) for own in item.list("function"))
+        functions = tuple(read_function(item, own) for own in item.list("function"))
         id = item.text("id")
         if not irrelevant and id not in possible:
             raise item.error(f"no possible answer for {id} in {beside / name}")
@@ -179,8 +179,12 @@ def _messages(item: Item, said: Any) -> tuple[Message, ...]:
     return tuple({"role": message["role"], "content": message["content"]} for message in said)
 
 
-def _function(item: Item, found: Any) -> Function:
-    """A tool's description; one without parameters takes none."""
+def read_function(item: Item, found: Any) -> Function:
+    """A tool's description; one without parameters takes none.
+
+    Raises:
+        MissingDataError: it is none.
+    """
     if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
         raise item.error(f"expected a tool with a name, found {_shown(found)}")
     parameters = found.get("parameters")
