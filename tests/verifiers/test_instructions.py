@@ -36,6 +36,14 @@ def test_a_check_says_whether_why_where_and_what() -> None:
         ({"id": ["a"]}, "there is no constraint ['a']"),
         ({**NO_COMMA, "kwargs": {"most": 3}}, "there is no argument most"),
         (
+            {"id": "count:numbers", "kwargs": {"N": True}},
+            "argument N: expected a number or a text, found True",
+        ),
+        (
+            {"id": "count:numbers", "kwargs": {"N": 2**70}},
+            f"argument N: input should be less than or equal to 1000000 (found {2**70})",
+        ),
+        (
             {**NO_COMMA, "kwargs": [3]},
             "kwargs of punctuation:no_comma: expected arguments by name, found [3]",
         ),

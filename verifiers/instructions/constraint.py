@@ -28,8 +28,9 @@ from creditlib.types import Span
 from verifiers.instructions.answer import Piece
 
 Mode = Literal["sound", "official"]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+_MOST = 1_000_000  # of anything; no answer has as many
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+Positive = Annotated[int, Field(ge=1, le=_MOST)]
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 Relation = Literal["less than", "at least"]  # as IFEval's and IFBench's data have it
@@ -85,6 +86,9 @@ class Constraint:
         Raises:
             UnverifiableError: some are missing, unknown, of the wrong type or impossible.
         """
+        for name, value in given.items():
+            if isinstance(value, bool):  # pydantic would take it for 0 or 1
+                raise UnverifiableError(f"argument {name}: expected a number or a text, found {value}")
         try:
             model = self._schema.model_validate(
                 {key: value for key, value in given.items() if value is not None}

@@ -251,6 +251,11 @@ def test_syllables(count: int, words: str) -> None:
             {"reference_text": "ab", "percentage": 3},
             "reference_text is too short for a trigram",
         ),
+        (
+            "count:keywords_multiple",
+            {"keyword1": "a", "keyword2": "b", "keyword3": "c", "keyword4": "d", "keyword5": "A "},
+            "two keywords are the same",
+        ),
         ("words:words_position", {"keyword": "?!"}, "a keyword has no word in it: '?!'"),
         (
             "words:keywords_specific_position",

@@ -243,7 +243,10 @@ def _words_by_script(answer: Answer) -> list[tuple[int, int]]:
 
 
 def _stripped(*keywords: str) -> list[str]:
-    return [keyword.strip() for keyword in keywords if keyword_words(keyword)]
+    found = [keyword.strip() for keyword in keywords if keyword_words(keyword)]
+    if len({own.lower() for own in found}) < len(found):
+        raise UnverifiableError("two keywords are the same, but wanted a different number of times")
+    return found
 
 
 def _as_often_as_wanted(
