@@ -35,7 +35,14 @@ BASELINE = "gdpo"
 REWARD, GOAL = "format", 0.8  # steps until this reward is this high
 TAGS = ["task.tags=['<answer>','</answer>']"]
 WARM_START = ["sft.max_steps=40", "sft.learning_rate=1e-4", "eval.limit=0"]
-SETTINGS = ["trainer.steps=80", "eval.limit=400", "eval.greedy=false", "ledger.steps=0", "log.progress=false"]
+SETTINGS = [
+    "trainer.steps=80",
+    "trainer.prompts_per_step=32",
+    "eval.limit=400",
+    "eval.greedy=false",
+    "ledger.steps=0",
+    "log.progress=false",
+]
 
 
 def main() -> None:

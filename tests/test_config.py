@@ -306,7 +306,7 @@ def test_hydras_plus_before_a_group_is_not_needed_but_may_stand() -> None:
 
 def test_mappings_merge_into_sections_and_replace_values() -> None:
     config = cli.compose(["trainer={steps: 3}", "task.evaluation={mine: mine.json}"])
-    assert (config.trainer.steps, config.trainer.prompts_per_step) == (3, 32)
+    assert (config.trainer.steps, config.trainer.prompts_per_step) == (3, 16)
     assert config.task["evaluation"] == {"mine": "mine.json"}
 
 

@@ -25,7 +25,7 @@ def test_the_embedded_one_reads_the_embedded_policys_tokens() -> None:
     found = build_reward_models({"preference": RewardModelConfig(name="tiny")}, policy)
     model = found["preference"]
     assert model.differences == "" and model.shared == 1536
-    assert model.embedding_VE.shape == (1536, 128) and model.null_E.shape == (128,)
+    assert model.embedding_VE.shape == (1536, 160) and model.null_E.shape == (160,)
     assert model.scorer.caches and model.scorer.context_length == 1024
 
 
