@@ -44,7 +44,7 @@ _WORD = re.compile(
     rf"[{_UNSPACED}]|https?://[^\s<>()\[\]\"]+"
     rf"|{_RUN}(?:{_ADDRESS}|{_ABBREVIATION}|{_PART}(?:[-\u2010\u2011]{_RUN}{_PART}){{0,3}}+)"
 )
-_LINE = re.compile(r"[^\r\n]+|\r\n?|\n")
+_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")  # from its first to its last character that is no white space
 _STOPS = ".!?…؟۔।॥"
 _SENTENCE_END = re.compile(
     rf"(?<![{_STOPS}])[{_STOPS}]++[\"'”’»)\]*_]*+(?=\s|$)|(?<=[^\W\d_])\.(?=[^\W\d_])|[。！？｡]+[”’」』）]*|\r?\n|\r"
@@ -59,7 +59,7 @@ _BEFORE_NUMBERS = frozenset(
 _BEFORE_SMALL = frozenset(
     "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
 )  # "etc. and", "etc. We"
-_LAST_WORD = re.compile(r"[^\s(\[\"'“‘*_]*\Z")
+_BEFORE_LAST_WORD = re.compile(r".*[\s(\[\"'“‘*_]", re.DOTALL)
 _LONGEST = 100  # longer ones without white space are addresses or code
 _ONLINE = re.compile(r"://|@|^www\.")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -75,6 +75,9 @@ class Piece(NamedTuple):
 
     def span(self, part: str) -> Span:
         return Span(self.start, self.end, part)
+
+
+_piece = tuple.__new__  # makes pieces in half the time, which most of the reading goes into
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,12 @@ class Answer:
         each, so is each character of Chinese and Japanese; punctuation and rules ("____") are none.
         Underscores, dots between other letters and more than three hyphens join no words.
         """
-        return tuple(Piece(*match.span(), match[0]) for match in _WORD.finditer(self.text))
+        return _pieces(_WORD, self.text)
 
     @cached_property
     def lines(self) -> tuple[Piece, ...]:
         """Lines that are not blank, without the white space around them."""
-        return tuple(
-            piece
-            for match in _LINE.finditer(self.text)
-            if (piece := _stripped(self.text, *match.span())) is not None
-        )
+        return _pieces(_LINE, self.text)
 
     @cached_property
     def paragraphs(self) -> tuple[Piece, ...]:
@@ -130,13 +129,13 @@ class Answer:
         initials, decimals, addresses and the numbers of a list end none.
         """
         found: list[Piece] = []
-        start = 0
-        for match in _SENTENCE_END.finditer(self.text):
-            if self.text[match.start()] == "." and not self._ends_here(start, match):
+        start, text = 0, self.text
+        for match in _SENTENCE_END.finditer(text):
+            if text[match.start()] == "." and not self._ends_here(start, match):
                 continue
             self._add_sentence(found, start, match.end())
             start = match.end()
-        self._add_sentence(found, start, len(self.text))
+        self._add_sentence(found, start, len(text))
         return tuple(found)
 
     def occurrences(self, phrase: str) -> tuple[Piece, ...]:
@@ -178,13 +177,16 @@ class Answer:
             or not self.text[max(at - 1, 0)].isalnum()
         ):
             return True
-        window = self.text[max(start, at - 12) : at]
-        before = _LAST_WORD.search(window)[0]  # type: ignore[index]
-        word, after = before.lower(), self.text[match.end() : match.end() + 2].lstrip()[:1]
+        before = self.text[max(start, at - 12) : at]
+        if edge := _BEFORE_LAST_WORD.match(before):
+            before = before[edge.end() :]
+        word = before.lower()
         if word in _TITLES or (len(before) == 1 and before != "I" and before.isalpha() and before.isupper()):
             return False
-        if (word in _BEFORE_NUMBERS and after.isdigit()) or (word in _BEFORE_SMALL and after.islower()):
-            return False
+        if word in _BEFORE_NUMBERS or word in _BEFORE_SMALL:
+            after = self.text[match.end() : match.end() + 2].lstrip()[:1]
+            if after.isdigit() if word in _BEFORE_NUMBERS else after.islower():
+                return False
         # "1." at the beginning of a line numbers it.
         return not (before.isdigit() and not self.text[start : at - len(before)].strip(" \t#>*_-"))
 
@@ -198,11 +200,15 @@ class Answer:
         )
 
     def _add_sentence(self, found: list[Piece], start: int, end: int) -> None:
-        if _LETTER_OR_DIGIT.search(self.text, start, end) is None:
-            return
-        start = _MARKUP.match(self.text, start, end).end()  # type: ignore[union-attr]
-        if _LETTER_OR_DIGIT.search(self.text, start, end) is not None:  # the number of a list is none
-            found.append(_present(self.text, start, end))
+        text = self.text
+        if text[start : start + 1] == " ":
+            start += 1
+        if not text[start : start + 1].isalpha():  # most begin with a letter, which spares both searches
+            start = _MARKUP.match(text, start, end).end()  # type: ignore[union-attr]
+            if _LETTER_OR_DIGIT.search(text, start, end) is None:  # the number of a list is none
+                return
+        said = text[start:end].rstrip()
+        found.append(_piece(Piece, (start, start + len(said), said)))
 
 
 @lru_cache(maxsize=1024)
@@ -215,15 +221,13 @@ def _search(phrase: str) -> tuple[str, re.Pattern[str]]:
     return words[0], re.compile(first + r"\s+".join(map(re.escape, words)) + last)
 
 
-def _stripped(text: str, start: int, end: int) -> Piece | None:
-    inner = text[start:end].strip()
-    if not inner:
-        return None
-    start += len(text[start:end]) - len(text[start:end].lstrip())
-    return Piece(start, start + len(inner), inner)
+def _pieces(pattern: re.Pattern[str], text: str) -> tuple[Piece, ...]:
+    """All matches."""
+    return tuple([_piece(Piece, (own.start(), own.end(), own[0])) for own in pattern.finditer(text)])
 
 
 def _present(text: str, start: int, end: int) -> Piece:
-    piece = _stripped(text, start, end)
-    assert piece is not None  # the caller has seen a letter in it
-    return piece
+    """`text[start:end]`, which is not blank, without the white space around it."""
+    inner = text[start:end].lstrip()
+    start, inner = end - len(inner), inner.rstrip()
+    return Piece(start, start + len(inner), inner)

@@ -133,7 +133,7 @@ def constraint(id: str, says: str | Callable[..., str]) -> Callable[[Checker], C
 
 
 def spans(pieces: Iterable[Piece], part: str) -> tuple[Span, ...]:
-    return tuple(piece.span(part) for piece in pieces)
+    return tuple([Span(piece[0], piece[1], part) for piece in pieces])
 
 
 def compare(found: int, relation: Relation, wanted: int, what: str) -> tuple[bool, str]:

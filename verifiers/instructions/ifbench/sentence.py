@@ -82,9 +82,12 @@ def _(answer: Answer) -> Finding:
 
 def _words_of(answer: Answer) -> Iterator[tuple[Piece, ...]]:
     """The words of each sentence."""
-    starts = [word.start for word in answer.words]
-    for own in answer.sentences:
-        yield answer.words[bisect_left(starts, own.start) : bisect_left(starts, own.end)]
+    starts = [word[0] for word in answer.words]
+    last = 0
+    for start, end, _ in answer.sentences:
+        first = bisect_left(starts, start, last)
+        last = bisect_left(starts, end, first)
+        yield answer.words[first:last]
 
 
 def _longest_run(words: Sequence[Piece]) -> int:
