@@ -158,6 +158,7 @@ ROWS = [
     Row("words:repeats", {"small_n": 2}, "a — b — c — d", False, True, "a dash counts as a word"),
     Row("words:repeats", {"small_n": 1}, "day “day”", True, False, "curly quotes make another word"),
     Row("words:repeats", {"small_n": 1}, "!!!", True, False, "no words"),
+    Row("words:repeats", {"small_n": 2}, "Tea.", True, False, "one word repeats none"),
     Row("words:odd_even_syllables", {}, "using trees", False, True, "syllapy gives using one syllable"),
     Row("words:odd_even_syllables", {}, "cat 2024 dog", True, False, "numbers have no syllables"),
     Row("words:odd_even_syllables", {}, "cat", True, False, "one word does not alternate"),
@@ -192,6 +193,10 @@ ROWS = [
         True,
         "a heading and the text below it are read as one",
     ),
+    Row(
+        "words:no_consecutive", {}, "# Big cats\n# Cold days", False, False, "nothing but headings is a text"
+    ),
+    Row("words:no_consecutive", {}, "**Big dogs eat**", True, True, "as is a sentence in bold"),
     Row("words:no_consecutive", {}, "apple", True, False, "one word follows no other"),
     Row("words:no_consecutive", {}, "1. Art deco\n2. Ants", True, True, "numbers stand between the words"),
     Row("words:no_consecutive", {}, "“apple “box", False, True, "the quotes are their first letters"),

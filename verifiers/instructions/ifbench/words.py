@@ -30,6 +30,7 @@ from verifiers.instructions.ifbench._verbs import begins_with_verb
 from verifiers.instructions.marks import items
 
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _VOWELS = frozenset("aeiou")
 
 
@@ -137,12 +138,16 @@ def _(answer: Answer) -> Finding:
 
 @constraint("words:repeats", "Use no word more than {small_n} times.")
 def repeats(answer: Answer, small_n: Positive) -> Finding:
-    return _no_word_too_often(answer, [key(word) for word in answer.words], small_n, bool(answer.words))
+    """At least two words."""
+    words = [key(word) for word in answer.words]
+    if len(words) < 2:
+        return Finding(False, _too_few(len(words)), answer.whole)
+    return _no_word_too_often(answer, words, small_n)
 
 
 @repeats.official
 def _(answer: Answer, small_n: Positive) -> Finding:
-    return _no_word_too_often(answer, bare(answer.text.lower()).split(), small_n, True)
+    return _no_word_too_often(answer, bare(answer.text.lower()).split(), small_n)
 
 
 @constraint(
@@ -164,8 +169,8 @@ def _(answer: Answer) -> Finding:
 @constraint("words:last_first", "Begin each sentence with the last word of the one before.")
 def last_first(answer: Answer) -> Finding:
     """At least two sentences."""
-    edges = [(words[0], words[-1]) for words in _words_of(answer, answer.sentences)]
-    pairs = [(last, first) for (_, last), (first, _) in pairwise(edges)]
+    texts = list(_words_of(answer, answer.sentences))
+    pairs = [(one[-1], following[0]) for one, following in pairwise(texts)]
     return _same_words(answer, pairs, "sentences do not begin as the one before ends")
 
 
@@ -208,7 +213,8 @@ def _(answer: Answer) -> Finding:
 @constraint("words:no_consecutive", "No word may begin with the same letter as the word before it.")
 def no_consecutive(answer: Answer) -> Finding:
     """Headings and the items of a list stand alone; other lines go on with the word before. The bullet or
-    number of an item is no word. At least two words must follow each other.
+    number of an item is no word. At least two words must follow each other. Headings with nothing else are
+    read as a text.
     """
     initials = [[letters(word)[:1] for word in words] for words in _words_of(answer, _running_texts(answer))]
     wrong = sum(one == other for text in initials for one, other in pairwise(text))
@@ -231,7 +237,7 @@ def keywords_specific_position(answer: Answer, keyword: Text, n: Positive, m: Po
     if n > len(answer.sentences):
         return Finding(False, f"{len(answer.sentences)} sentences, no {ordinal(n)}", answer.whole)
     sentence = answer.sentences[n - 1]
-    words = next(_words_of(answer, [sentence]), [])
+    words = next(_words_of(answer, [sentence]), ())
     placed = words[m - 1 : m - 1 + len(wanted)]
     shown = " ".join(word.text for word in placed) or "missing"
     return Finding(
@@ -276,13 +282,15 @@ def _(answer: Answer, keyword: Text) -> Finding:
 # --------------------------------------------------------------------------- what they share
 
 
-def _words_of(answer: Answer, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The words in each of these stretches, where there are any."""
-    starts = [word.start for word in answer.words]
-    for piece in pieces:
-        words = answer.words[bisect_left(starts, piece.start) : bisect_left(starts, piece.end)]
-        if words:
-            yield list(words)
+def _words_of(answer: Answer, pieces: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
+    """The words in each of these stretches, where there are any. The stretches are in order."""
+    starts = [word[0] for word in answer.words]
+    last = 0
+    for start, end, _ in pieces:
+        first = bisect_left(starts, start, last)
+        last = bisect_left(starts, end, first)
+        if first < last:
+            yield answer.words[first:last]
 
 
 def _running_texts(answer: Answer) -> list[Piece]:
@@ -291,8 +299,11 @@ def _running_texts(answer: Answer) -> list[Piece]:
     """
     text = answer.text
     cuts = {0, len(text)}
-    for title in headings(answer):
-        cuts.update((title.start, title.end))
+    titles = headings(answer)
+    said = sum(map(_has_word, answer.lines)) if titles else 0
+    if said > sum(map(_has_word, titles)):
+        for title in titles:
+            cuts.update((title.start, title.end))
     skipped = dict.fromkeys(cuts, 0)
     for line, start in items(answer):
         cuts.add(line.start)
@@ -300,6 +311,10 @@ def _running_texts(answer: Answer) -> list[Piece]:
     return [
         Piece(start + skipped.get(start, 0), end, text[start:end]) for start, end in pairwise(sorted(cuts))
     ]
+
+
+def _has_word(line: Piece) -> bool:
+    return _LETTER_OR_DIGIT.search(line.text) is not None
 
 
 def _edges_read(second: Sequence[Piece], second_to_last: Sequence[Piece]) -> str:
@@ -358,10 +373,10 @@ def _ten(answer: Answer, count: int, found: Sequence[Piece]) -> Finding:
     )
 
 
-def _no_word_too_often(answer: Answer, words: Sequence[str], most: int, enough: bool) -> Finding:
+def _no_word_too_often(answer: Answer, words: Sequence[str], most: int) -> Finding:
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     reason = f"{word:.40} {count} times, at most {most} allowed" if words else "no words"
-    return Finding(enough and count <= most, reason, answer.whole)
+    return Finding(count <= most, reason, answer.whole)
 
 
 def _alternating(answer: Answer, counts: Sequence[int], enough: bool) -> Finding:
@@ -375,10 +390,8 @@ def _same_words(
 ) -> Finding:
     if wrong is None:
         wrong = sum(key(one) != key(other) for one, other in pairs)
-    marked = dict.fromkeys(span for pair in pairs for span in spans(pair, "word"))
-    return Finding(
-        bool(pairs) and not wrong, f"{wrong} of {len(pairs)} {what}", tuple(marked) or answer.whole
-    )
+    marked = spans(dict.fromkeys(word for pair in pairs for word in pair), "word")
+    return Finding(bool(pairs) and not wrong, f"{wrong} of {len(pairs)} {what}", marked or answer.whole)
 
 
 def _no_alliteration(answer: Answer, wrong: int, enough: bool) -> Finding:
