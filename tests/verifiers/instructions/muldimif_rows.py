@@ -283,4 +283,11 @@ UNREAD = [
     (WORDS, "At least 3 sentences of 5 words", "each of sentences"),
     (KEYWORDS, "Include a table for stars with the keyword 'sun'", "only a part of the answer"),
     (TABLES, "Include a table with 3 rows, each representing a cat, sorted by age", "'sorted'"),
+    # Counts and letters where the text says why, or gives an example.
+    (MARKDOWN, "Use bold to emphasize exactly 3 words", "'3'"),
+    (SENTENCES, "Use at least 3 sentences to describe exactly 5 words", "'5'"),
+    (MARKDOWN, "The response must use bullet points to list at least 3 words", "'3'"),
+    (ENGLISH, "Use capital letters, as it is 3 words long", "'3'"),
+    (ENGLISH, "Use capital letters so that the first letter of 3 words stands out", "'first'"),
+    (ENGLISH, "Use capital letters, such as the first letter in each word", "some letters"),
 ]

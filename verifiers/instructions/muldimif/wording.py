@@ -173,6 +173,7 @@ FORM = re.compile(
     r"footnotes?|h[1-6]|first|second|third|last|final|opening|"
     r"in (?:the|its|their) (?:main |own )?(?:title|name|conclusion|introduction|caption|end))\b|#"
 )
+_SOME_LETTERS = re.compile(r"\b(?:first|initial|last) letters?\b")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|avoid\w*|without|exclud\w*|omit\w*|refrain\w*|don't|cannot|except|unless)\b"
 )
@@ -253,8 +254,8 @@ class Wording:
         found: list[Count] = []
         skip = -1
         for index, (start, end, value) in enumerate(self.numbers):
-            if start < skip or self._in_example(start):
-                continue
+            if start < skip or self.in_aside(start):
+                continue  # in an example it bounds nothing; elsewhere nobody takes it, and there is no verdict
             high, stop = value, end
             if index + 1 < len(self.numbers):
                 following = self.numbers[index + 1]
@@ -278,9 +279,6 @@ class Wording:
         """Whether something stands where the text says why, or gives an example."""
         return any(start <= position < end for start, end, _ in self._asides)
 
-    def _in_example(self, position: int) -> bool:
-        return any(start <= position < end for start, end, example in self._asides if example)
-
     def finish(self, words: bool = True) -> None:
         """
         Args:
@@ -297,6 +295,9 @@ class Wording:
             *(own.span() for own in FORM.finditer(self.plain)),
         ]
         self._require(form, examples_only=True)
+        for match in _SOME_LETTERS.finditer(self.plain):  # may bound what is said even as an example
+            if not all(self._taken[slice(*match.span())]):
+                raise unread(self.text, "it speaks of some letters")
         if words:
             others = [own.span() for own in TOKEN.finditer(self.plain) if own[0] not in FILLERS]
             self._require(others, examples_only=False)
