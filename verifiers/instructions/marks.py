@@ -1,21 +1,29 @@
-"""What a bullet point is: one notion for all constraints that ask for some."""
+"""What a bullet point, a heading and a block of code are: one notion for all sound readings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from verifiers.instructions.answer import Answer, Piece
 
-BULLETS = "-*+•"
-_BULLET = re.compile(rf"[{BULLETS}]\s[\W_]*[^\W_]")
-_ITEM = re.compile(rf"(?:[{BULLETS}◦‣▪]|\d{{1,9}}[.)])\s+(?=\S)")
-_FENCE = re.compile(r"(`{3,}|~{3,})([^`]*)")
+BULLETS = "-*+•◦‣▪"
+_MARK = r"(?:[-*+]\s|[•◦‣▪])"  # those that are nothing else need no space
+_BULLET = re.compile(rf"{_MARK}[\W_]*[^\W_]")
+_ITEM = re.compile(rf"(?:{_MARK}\s*|\d{{1,9}}[.)]\s+)(?=\S)")
+_FENCE = re.compile(r"(`{3,}|~{3,})\s*([^`]*)")
+HEADING = re.compile(r"(#{1,6})\s+(\S.*)")  # Markdown's, with its level and its text
+_TITLE = re.compile(
+    rf"{HEADING.pattern}|<h[1-6]\b|\*\*[^*]+\*\*:?$|__[^_]+__:?$|Section\s+\w+\b[^.!?]{{0,80}}$"
+)
+_TITLE_MARKS = ("#", "**", "__", "<h", "Section")
 
 
 def bullets(answer: Answer, marks: str = BULLETS) -> list[Piece]:
     """Lines that are bullet points with one of these marks: outside of blocks of code a mark, white space and
-    a text with a letter or digit in it. Emphasis ("*so*"), rules ("* * *") and "*so" are none.
+    a text with a letter or digit in it; "•" and its like need no white space. Emphasis ("*so*"), rules
+    ("* * *") and "*so" are none.
     """
     return [line for line in outside_code(answer) if line.text[0] in marks and _BULLET.match(line.text)]
 
@@ -26,22 +34,51 @@ def items(answer: Answer) -> list[tuple[Piece, int]]:
     return [(line, line.start + mark.end()) for line, mark in found if mark]
 
 
+def headings(answer: Answer) -> list[Piece]:
+    """Lines outside of blocks of code that are headings: "# …", HTML's, a line in bold, "Section 2"."""
+    if not any(mark in answer.text for mark in _TITLE_MARKS):
+        return []
+    return [line for line in outside_code(answer) if _TITLE.match(line.text)]
+
+
 def outside_code(answer: Answer) -> Iterator[Piece]:
-    """Lines that are neither in a block of code nor its fences; a fence that is never closed is none."""
+    """Lines that are neither in a block of code nor its fences."""
     if "```" not in answer.text and "~~~" not in answer.text:
-        yield from answer.lines
-        return
-    opened = ""
-    held: list[Piece] = []  # what stands behind the fence that is open
+        return iter(answer.lines)
+    return (line for line, what in zip(answer.lines, code(answer), strict=True) if not what)
+
+
+def code(answer: Answer) -> list[Literal["", "fence", "code"]]:
+    """What each line is. A fence that is never closed opens no block; one that says "markdown" is wrapped
+    around text.
+    """
+    found: list[Literal["", "fence", "code"]] = []
+    opened = wrapped = ""
+    begin = 0  # of the block that is open
     for line in answer.lines:
-        fence = _FENCE.fullmatch(line.text)
+        mark = _FENCE.fullmatch(line.text)
         if opened:
-            held.append(line)
-            if fence and not fence[2] and fence[1][0] == opened[0] and len(fence[1]) >= len(opened):
-                opened = ""
-                held.clear()
-        elif fence:
-            opened = fence[1]
+            found.append("fence" if mark and _closes(mark, opened) else "code")
+            opened = "" if found[-1] == "fence" else opened
+        elif mark is None:
+            found.append("")
         else:
-            yield line
-    yield from held
+            found.append("fence")
+            if mark[2].lower() in ("markdown", "md"):
+                wrapped = mark[1]
+            elif wrapped and _closes(mark, wrapped):
+                wrapped = ""
+            else:
+                opened, begin = mark[1], len(found)
+    if opened:
+        found[begin:] = [""] * (len(found) - begin)
+    return found
+
+
+def fence(line: Piece) -> bool:
+    """Whether a line may begin or end a block of code."""
+    return _FENCE.fullmatch(line.text) is not None
+
+
+def _closes(mark: re.Match[str], opened: str) -> bool:
+    return not mark[2] and mark[1].startswith(opened)

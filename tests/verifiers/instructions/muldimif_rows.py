@@ -183,6 +183,9 @@ ROWS = [
     (MARKDOWN, "The answer must include a level 3 heading", PAGE, False),
     (MARKDOWN, "The answer must include a level 1 heading", "#hashtag", False),
     (MARKDOWN, "The answer must include a level 1 heading", "```\n# comment\n```", False),
+    (MARKDOWN, "The answer must include a level 1 heading", "```\n# Tea", True),  # nothing closes it
+    (MARKDOWN, "The answer must use bullet points", "▪ tea", True),
+    (MARKDOWN, "The answer must use bullet points", "- !", False),
     (MARKDOWN, "The answer must include a level 1 heading", "Title\n=====\n\ntext", True),
     (MARKDOWN, "must include a level 2 heading titled 'Sails'", PAGE, True),
     (MARKDOWN, "must include a level 1 heading titled 'Sails'", PAGE, False),

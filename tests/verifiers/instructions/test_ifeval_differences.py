@@ -273,6 +273,7 @@ ROWS = [
     ),
     Row("detectable_format:number_bullet_lists", TWO, "*Hm* well\n- a", True, False, "emphasis is no point"),
     Row("detectable_format:number_bullet_lists", TWO, "+ a\n+ b", False, True, "markdown's third bullet"),
+    Row("detectable_format:number_bullet_lists", TWO, "•a\n• b", False, True, "a bullet as it is printed"),
     Row(
         "detectable_format:number_highlighted_sections",
         {"num_highlights": 1},

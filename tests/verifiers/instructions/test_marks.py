@@ -18,6 +18,8 @@ from verifiers.instructions.answer import Answer
         ("````\n- a\n```\n- b\n````\n- c", ["- c"]),
         ("- a\n```\n- b", ["- a", "- b"]),
         ("``` so ```\n- a\n``` so ```", ["- a"]),
+        ("•a\n◦ b\n▪ c\n‣", ["•a", "◦ b", "▪ c"]),
+        ("```markdown\n- a\n```\n- b\n```\n- c\n```\n- d", ["- a", "- b", "- d"]),
     ],
 )
 def test_bullets(text: str, found: list[str]) -> None:
@@ -26,6 +28,15 @@ def test_bullets(text: str, found: list[str]) -> None:
 
 def test_only_those_with_the_marks_that_were_asked_for() -> None:
     assert [line.text for line in marks.bullets(Answer("- a\n* b\n+ c"), "*+")] == ["* b", "+ c"]
+
+
+def test_headings_stand_outside_of_code() -> None:
+    text = "# a\n```\n# b\n```\n**c**\n~~~\n# d"
+    assert [line.text for line in marks.headings(Answer(text))] == ["# a", "**c**", "# d"]
+
+
+def test_what_lines_are() -> None:
+    assert marks.code(Answer("a\n```\nb\n```\nc\n~~~\nd")) == ["", "fence", "code", "fence", "", "fence", ""]
 
 
 def test_items_are_numbered_too() -> None:

@@ -1,4 +1,4 @@
-"""Marks that a person sees in an answer: headings, quotation marks, emoji, code fences."""
+"""Marks that a person sees in an answer: quotation marks, emoji, a code fence around all of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verifiers.instructions.answer import Answer, Piece
+from verifiers.instructions.marks import fence
 
-_FENCE = re.compile(r"(?:`{3,}|~{3,})[\w+-]*")
-_HEADING = re.compile(r"#{1,6}\s+\S|<h[1-6]\b|\*\*[^*]+\*\*:?$|__[^_]+__:?$|Section\s+\w+\b[^.!?]{0,80}$")
-_HEADING_MARKS = ("#", "**", "__", "<h", "Section")
 _DOUBLE = '"“”„«»'
 _QUOTE = re.compile(f"[{_DOUBLE}'‘’]")
 _OUTER = "\"'“”‘’«»„`*_ \t\r\n"
@@ -25,22 +23,10 @@ _EMOJI = re.compile(
 _EMOJI_PARTS = frozenset("\u200d\ufe0f") | {chr(code) for code in range(0xE0020, 0xE0080)}
 
 
-def headings(answer: Answer) -> list[Piece]:
-    """Lines that are headings: "# …", HTML's, a line in bold, "Section 2"."""
-    if not any(mark in answer.text for mark in _HEADING_MARKS):
-        return []
-    return [line for line in answer.lines if _HEADING.match(line.text)]
-
-
 def within(piece: Piece, lines: Sequence[Piece]) -> bool:
     """Whether a piece of a text lies in one of these lines, which are in order."""
     before = bisect_left(lines, Piece(piece.start + 1, 0, "")) - 1
     return before >= 0 and piece.start < lines[before].end
-
-
-def fence(line: Piece) -> bool:
-    """Whether a line begins or ends a block of code."""
-    return _FENCE.fullmatch(line.text) is not None
 
 
 def unfenced(answer: Answer) -> Piece:

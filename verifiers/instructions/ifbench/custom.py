@@ -21,9 +21,10 @@ from verifiers.instructions.ifbench._geography import (
     OTHER_NAMES,
     PUBLIC_CAPITALS,
 )
-from verifiers.instructions.ifbench._marks import headings, unfenced, within
+from verifiers.instructions.ifbench._marks import unfenced, within
 from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import EDGES
+from verifiers.instructions.marks import headings
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _MULTIPLES = ["14", "21", "28", "35", "42", "49"]

@@ -15,8 +15,6 @@ from verifiers.instructions.ifbench._marks import (
     Quotation,
     emoji_after,
     emoji_before,
-    fence,
-    headings,
     is_emoji,
     quotations,
     unquoted,
@@ -24,7 +22,7 @@ from verifiers.instructions.ifbench._marks import (
 )
 from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import EDGES
-from verifiers.instructions.marks import bullets, items
+from verifiers.instructions.marks import bullets, fence, headings, items
 
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _BRACKET = re.compile(r"[()\[\]{}]")

@@ -14,7 +14,7 @@ from itertools import pairwise
 from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, constraint, spans
-from verifiers.instructions.ifbench._marks import headings, within
+from verifiers.instructions.ifbench._marks import within
 from verifiers.instructions.ifbench._official import bare, sentences
 from verifiers.instructions.ifbench._shared import (
     EDGES,
@@ -27,7 +27,7 @@ from verifiers.instructions.ifbench._shared import (
 )
 from verifiers.instructions.ifbench._syllables import syllables
 from verifiers.instructions.ifbench._verbs import begins_with_verb
-from verifiers.instructions.marks import items
+from verifiers.instructions.marks import headings, items
 
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -155,7 +155,11 @@ def _(answer: Answer, small_n: Positive) -> Finding:
 )
 def odd_even_syllables(answer: Answer) -> Finding:
     """By spelling, see `_syllables`. Numbers in digits are left out; one word alone does not alternate."""
-    counts = [syllables(plain(key(word))) for word in answer.words if not letters(word).isdigit()]
+    counts = [
+        syllables(plain(key(word)))
+        for word in answer.words
+        if word.text[0].isalpha() or not letters(word).isdigit()
+    ]
     return _alternating(answer, counts, len(counts) > 1)
 
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from creditlib.types import Span
-from verifiers.instructions.answer import NOT_AFTER_WORD, NOT_BEFORE_WORD, Answer, Piece
-from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, compare, constraint
+from verifiers.instructions.answer import NOT_AFTER_WORD, NOT_BEFORE_WORD, Answer
+from verifiers.instructions.constraint import (
+    Finding,
+    Positive,
+    Text,
+    UnverifiableError,
+    compare,
+    constraint,
+    spans,
+)
+from verifiers.instructions.marks import bullets
 
 # Asterisks hug what they mark, and stand outside of words: "2*3*4" and "* a * b" mark nothing.
 _EMPHASIS = re.compile(
     rf"{NOT_AFTER_WORD}(?<!\*)(\*{{1,3}})(?![\s*])([^\n*]++)(?<!\s)\1(?!\*){NOT_BEFORE_WORD}"
 )
-_BULLET = re.compile(r"[*+-][^\S\r\n]")
-_FENCE = re.compile(r"(?:```[^`]*|~~~.*)$")
 _TITLE = re.compile(r"<<([^<>\n]+)>>")
 _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 _BEFORE_OPTION, _STOPS = 24, ".!?:;…。！？：>-–—\n\r"  # a sentence or an introduction ends so
@@ -75,13 +82,8 @@ def _(answer: Answer) -> Finding:
     "detectable_format:number_bullet_lists", "Write exactly {num_bullets} bullet points, like * this."
 )
 def number_bullet_lists(answer: Answer, num_bullets: Positive) -> Finding:
-    """Rules ("---", "* * *") and code are no bullet points."""
-    found = [
-        Span(line.start, line.end, "bullet")
-        for line in _outside_code(answer)
-        if _BULLET.match(line.text) and any(map(str.isalnum, line.text))
-    ]
-    return _bullets(answer, found, num_bullets)
+    """Those of `marks.bullets`: rules ("---", "* * *") and code are none."""
+    return _bullets(answer, spans(bullets(answer), "bullet"), num_bullets)
 
 
 @number_bullet_lists.official
@@ -188,18 +190,6 @@ def _is_operator(text: str, title: re.Match[str]) -> bool:
 
 def _title(answer: Answer, found: Sequence[Span]) -> Finding:
     return Finding(bool(found), f"{len(found)} titles", tuple(found) or answer.whole)
-
-
-def _outside_code(answer: Answer) -> Iterator[Piece]:
-    """Lines outside of code fences; one that is never closed is none."""
-    fences = [bool(_FENCE.match(line.text)) for line in answer.lines]
-    left, inside = sum(fences), False
-    for line, fence in zip(answer.lines, fences, strict=True):
-        left -= fence
-        if fence:
-            inside = not inside and left > 0
-        elif not inside:
-            yield line
 
 
 def _bullets(answer: Answer, found: Sequence[Span], wanted: int) -> Finding:

@@ -11,13 +11,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from verifiers.instructions import marks
 from verifiers.instructions.answer import Answer, Piece
 
 _LINE = re.compile(r"[^\r\n]+")
-_HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(\S[^\r\n]*)")
-_FENCE = re.compile(r"[ ]{0,3}(```+|~~~+)[ \t]*(\w*)")
-_LIST_ITEM = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+\S|[•‣◦])")
-_BULLET = re.compile(r"[ \t]*[-*+•‣◦]")
 _RULE = re.compile(r"[ ]{0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*$")
 _DASHES = re.compile(r":?-+:?")
@@ -66,10 +63,10 @@ class Layout:
     def tables(self) -> Sequence[Table]:
         return self._lines.tables
 
-    @property
+    @cached_property
     def bullets(self) -> Sequence[Piece]:
         """Lines of lists that are not numbered."""
-        return self._lines.bullets
+        return marks.bullets(self.answer)
 
     @property
     def quotes(self) -> Sequence[Piece]:
@@ -162,44 +159,38 @@ class Layout:
 
     @cached_property
     def _lines(self) -> _Lines:
-        return _Lines(self.answer.text)
+        return _Lines(self.answer)
 
 
 class _Lines:
     """What the lines of a text are in Markdown."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, answer: Answer) -> None:
+        text = answer.text
         self.headings: list[Heading] = []
         self.tables: list[Table] = []
         self.items: list[tuple[int, int]] = []  # where outermost items of lists start and end
-        self.bullets: list[Piece] = []
         self.quotes: list[Piece] = []
         self.code: list[Piece] = []  # lines between fences
         self.other: list[Piece] = []  # lines that are no text: rules, fences and what underlines a heading
         self._text = text
         self._in_item = False
-        self._read([_Line(*own.span(), own[0]) for own in _LINE.finditer(text) if not own[0].isspace()])
+        self._items = {line.start for line, _ in marks.items(answer)}
+        lines = [_Line(*own.span(), own[0]) for own in _LINE.finditer(text) if not own[0].isspace()]
+        self._read(lines, marks.code(answer))
 
-    def _read(self, lines: list[_Line]) -> None:
-        fence = wrapped = ""
+    def _read(self, lines: list[_Line], code: Sequence[str]) -> None:
+        """
+        Args:
+            code: what each line is by `marks.code`, which reads the same lines without white space around.
+        """
         index = 0
         while index < len(lines):
             line = lines[index]
             below = lines[index + 1] if index + 1 < len(lines) else None
             index += 1
-            opening = _FENCE.match(line.text)
-            if fence:
-                closes = opening is not None and opening[1].startswith(fence) and not opening[2]
-                (self.other if closes else self.code).append(line)
-                fence = "" if closes else fence
-            elif opening:
-                self.other.append(line)
-                if opening[2] in ("markdown", "md"):
-                    wrapped = opening[1]  # an answer wrapped as Markdown is Markdown; other code is not
-                elif wrapped and opening[1].startswith(wrapped) and not opening[2]:
-                    wrapped = ""
-                else:
-                    fence = opening[1]
+            if what := code[index - 1]:
+                (self.other if what == "fence" else self.code).append(line)
             elif table := self._table(lines, index - 1):
                 self.tables.append(table)
                 index += 1 + len(table.rows)
@@ -212,18 +203,17 @@ class _Lines:
             below: the next line that is not blank.
             apart: whether a blank line stands before this one.
         """
-        if heading := _HEADING.match(line.text):
+        stripped = line.text.strip()
+        if heading := marks.HEADING.match(stripped):
             self._in_item = False
             self._add_heading(len(heading[1]), line, heading[2].rstrip().rstrip("#"))
         elif _RULE.match(line.text):
             self._in_item = False
             self.other.append(line)
-        elif line.text.lstrip().startswith(">"):
+        elif stripped.startswith(">"):
             if line.text.strip(" \t>"):
                 self.quotes.append(line)
-        elif _LIST_ITEM.match(line.text):
-            if _BULLET.match(line.text):
-                self.bullets.append(line)
+        elif line.end - len(line.text.lstrip()) in self._items:
             self._add_to_list(line, new=not line.text.startswith(("   ", "\t")), apart=apart)
         elif below is not None and self._underlines(line, below):
             self.other.append(below)

@@ -255,7 +255,7 @@ class Wording:
         skip = -1
         for index, (start, end, value) in enumerate(self.numbers):
             if start < skip or self.in_aside(start):
-                continue  # in an example it bounds nothing; elsewhere nobody takes it, and there is no verdict
+                continue  # bounds nothing in an example; elsewhere nobody takes it: no verdict
             high, stop = value, end
             if index + 1 < len(self.numbers):
                 following = self.numbers[index + 1]
