@@ -59,7 +59,7 @@ _BEFORE_NUMBERS = frozenset(
 _BEFORE_SMALL = frozenset(
     "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
 )  # "etc. and", "etc. We"
-_BEFORE_LAST_WORD = re.compile(r".*[\s(\[\"'“‘*_]", re.DOTALL)
+_OPENING = re.compile(r".*[(\[\"'“‘*_]")
 _LONGEST = 100  # longer ones without white space are addresses or code
 _ONLINE = re.compile(r"://|@|^www\.")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -133,7 +133,8 @@ class Answer:
         for match in _SENTENCE_END.finditer(text):
             if text[match.start()] == "." and not self._ends_here(start, match):
                 continue
-            self._add_sentence(found, start, match.end())
+            if match.start() > start:
+                self._add_sentence(found, start, match.end())
             start = match.end()
         self._add_sentence(found, start, len(text))
         return tuple(found)
@@ -168,27 +169,25 @@ class Answer:
 
     def _ends_here(self, start: int, match: re.Match[str]) -> bool:
         """Whether a full stop ends its sentence."""
-        at = match.start()
-        if match.end() < len(self.text) and self.text[match.end()].isalpha():
+        text = self.text
+        at, end = match.span()
+        after = text[end : end + 1]
+        if after.isalpha():
             return self._stops_within(start, at)
-        if (
-            match[0].startswith("..")
-            or match.end() == len(self.text)
-            or not self.text[max(at - 1, 0)].isalnum()
-        ):
+        if not after or text.startswith("..", at) or not text[max(at - 1, 0)].isalnum():
             return True
-        before = self.text[max(start, at - 12) : at]
-        if edge := _BEFORE_LAST_WORD.match(before):
+        before = text[max(start, at - 12) : at].split()[-1]
+        if not before.isalnum() and (edge := _OPENING.match(before)):
             before = before[edge.end() :]
         word = before.lower()
         if word in _TITLES or (len(before) == 1 and before != "I" and before.isalpha() and before.isupper()):
             return False
         if word in _BEFORE_NUMBERS or word in _BEFORE_SMALL:
-            after = self.text[match.end() : match.end() + 2].lstrip()[:1]
+            after = text[end : end + 2].lstrip()[:1]
             if after.isdigit() if word in _BEFORE_NUMBERS else after.islower():
                 return False
         # "1." at the beginning of a line numbers it.
-        return not (before.isdigit() and not self.text[start : at - len(before)].strip(" \t#>*_-"))
+        return not (before.isdigit() and not text[start : at - len(before)].strip(" \t#>*_-"))
 
     def _stops_within(self, start: int, at: int) -> bool:
         """Whether a full stop ends its sentence although a letter follows at once."""

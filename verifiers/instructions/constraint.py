@@ -133,7 +133,8 @@ def constraint(id: str, says: str | Callable[..., str]) -> Callable[[Checker], C
 
 
 def spans(pieces: Iterable[Piece], part: str) -> tuple[Span, ...]:
-    return tuple([Span(piece[0], piece[1], part) for piece in pieces])
+    new = tuple.__new__  # in half the time
+    return tuple([new(Span, (piece[0], piece[1], part)) for piece in pieces])
 
 
 def compare(found: int, relation: Relation, wanted: int, what: str) -> tuple[bool, str]:

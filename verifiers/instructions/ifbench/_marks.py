@@ -125,7 +125,7 @@ def quotations(text: str) -> list[Quotation]:
 
 
 def _deeper(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return max(one[0], other[0]), max(one[1], other[1])
+    return (one[0] if one[0] > other[0] else other[0], one[1] if one[1] > other[1] else other[1])
 
 
 def _opens(mark: str, before: str, after: str) -> bool:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from verifiers.instructions import nltk_text
 from verifiers.instructions.answer import Answer, Piece
@@ -393,9 +393,13 @@ def _same_words(
     answer: Answer, pairs: Sequence[tuple[Piece, Piece]], what: str, wrong: int | None = None
 ) -> Finding:
     if wrong is None:
-        wrong = sum(key(one) != key(other) for one, other in pairs)
-    marked = spans(dict.fromkeys(word for pair in pairs for word in pair), "word")
-    return Finding(bool(pairs) and not wrong, f"{wrong} of {len(pairs)} {what}", marked or answer.whole)
+        wrong = sum(one.text != other.text and key(one) != key(other) for one, other in pairs)
+    words: list[Piece] = []
+    for word in chain.from_iterable(pairs):
+        if not words or words[-1] is not word:  # one word may be a sentence
+            words.append(word)
+    where = spans(words, "word") or answer.whole
+    return Finding(bool(pairs) and not wrong, f"{wrong} of {len(pairs)} {what}", where)
 
 
 def _no_alliteration(answer: Answer, wrong: int, enough: bool) -> Finding:
