@@ -11,7 +11,7 @@ help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(VENV)/.installed  ## install, train the embedded model on the embedded text-to-SQL sample, make the report
-	$(VENV)/bin/python -m creditlib.train task=text2sql credit=mrtpo run.dir=runs/demo
+	$(VENV)/bin/python -m creditlib.train task=text2sql credit=mrtpo trainer.steps=100 run.dir=runs/demo
 	$(VENV)/bin/python -m creditlib.report runs/demo --out runs/demo/report.html
 
 test: $(VENV)/.installed-dev  ## install with the development tools, then run the tests
