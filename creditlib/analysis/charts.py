@@ -74,7 +74,11 @@ OUTCOMES = (
 
 # A metric belongs to the first that covers it.
 METRICS: Mapping[str, Sequence[Metric]] = {
-    "rewards": [Metric(REWARD, "{}", "mean reward of a step's responses")],
+    "rewards": [
+        Metric("response/earned", "earned", "mean place of the rewards between worst and best", SHARE),
+        Metric("response/perfect", "perfect", "share of responses with all rewards at their best", SHARE),
+        Metric(REWARD, "{}", "mean reward of a step's responses"),
+    ],
     "length": [
         Metric("response/tokens", "response length", "mean number of tokens", POSITIVE),
         Metric("response/truncated", "cut off", "share of responses cut off at rollout.max_tokens", SHARE),

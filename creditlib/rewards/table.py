@@ -182,3 +182,13 @@ def perfect_B(scores_BK: Tensor, bounds_K2: Tensor) -> Tensor:
     counts_BK = ~scores_BK.isnan() & best_K.isfinite()
     missed_B = (counts_BK & (scores_BK < best_K - ROUNDING)).any(1)
     return (~missed_B).double().masked_fill(~counts_BK.any(1), math.nan)
+
+
+def earned_B(scores_BK: Tensor, bounds_K2: Tensor) -> Tensor:
+    """How much of what it could a response has earned: the mean over rewards that apply and have bounds of
+    the score's place between the worst (0) and the best (1); NaN where there is no such reward, (B,) float64.
+    """
+    low_K, high_K = bounds_K2.double().unbind(1)
+    places_BK = (scores_BK.double() - low_K) / (high_K - low_K)
+    bounded_K = bounds_K2.isfinite().all(1) & (high_K > low_K)
+    return places_BK.masked_fill(~bounded_K, math.nan).nanmean(1)

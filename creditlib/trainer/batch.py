@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from creditlib.advantage.whitening import Whitening
-from creditlib.rewards.table import applicable_rewards, cells_by_kind, perfect_B, varying_rewards
+from creditlib.rewards.table import applicable_rewards, cells_by_kind, earned_B, perfect_B, varying_rewards
 from creditlib.trainer.processes import Processes
 from creditlib.types import AdvantageRule, Advantages, RewardTable, Rollout, TokenCredit
 
@@ -106,6 +106,7 @@ class GlobalBatch:
         metrics["response/tokens"] = self.lengths_B.double().mean().item()
         metrics["response/truncated"] = self.truncated_B.double().mean().item()
         metrics["response/unscored"] = self.scores_BK.isnan().all(1).double().mean().item()
+        metrics["response/earned"] = earned_B(self.scores_BK, self.bounds_K2).nanmean().item()
         metrics["response/perfect"] = perfect_B(self.scores_BK, self.bounds_K2).nanmean().item()
         metrics |= {f"raw/{name}": mean for name, mean in self.raw_means.items()}
         return metrics | {f"flag/{flag}": float(count) for flag, count in sorted(self.flags.items())}

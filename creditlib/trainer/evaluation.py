@@ -11,7 +11,7 @@ from pathlib import Path
 
 from creditlib.config import EvalConfig
 from creditlib.rewards.judge import Judge
-from creditlib.rewards.table import cells_by_kind, perfect_B
+from creditlib.rewards.table import cells_by_kind, earned_B, perfect_B
 from creditlib.trainer.files import finite, make_folder, write_atomically
 from creditlib.trainer.metrics import mean_interval
 from creditlib.trainer.processes import Processes
@@ -25,7 +25,7 @@ QUESTION_SEED = 0  # which questions a limit keeps: the same for every run, what
 class Answer:
     """The responses to one prompt of one split, and the means of their rewards and lengths. `mode`:
     ``sampled`` or ``greedy``. Where a reward means something else on each prompt it goes by what it means,
-    and ``perfect`` is the share of responses with all that apply."""
+    ``earned`` is the mean of those that apply and ``perfect`` the share of responses with all of them."""
 
     split: str
     mode: str
@@ -114,7 +114,9 @@ class Evaluator:
         for n, prompt in enumerate(prompts):
             rows_G = (group_B == n).nonzero()[:, 0]
             if slots:
-                rewards[n]["perfect"] = perfect_B(table.scores_BK[rows_G], table.bounds_K2).nanmean().item()
+                scores_GK = table.scores_BK[rows_G]
+                rewards[n]["earned"] = earned_B(scores_GK, table.bounds_K2).nanmean().item()
+                rewards[n]["perfect"] = perfect_B(scores_GK, table.bounds_K2).nanmean().item()
             length = rollout.lengths_B.cpu()[rows_G].double().mean().item()
             texts = tuple(rollout.texts[row] for row in rows_G.tolist())
             answers.append(Answer(split, mode, prompt.id, rewards[n], length, texts))

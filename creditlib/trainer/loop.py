@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -394,10 +393,8 @@ def _due(step: int, every: int) -> bool:
 
 
 def _note(metrics: Mapping[str, float]) -> str:
-    """The rewards, for the progress bar; of many, how many are kept altogether."""
+    """The rewards, for the progress bar; of many, what they come to."""
     rewards = {key.partition("/")[2]: value for key, value in metrics.items() if key.startswith("reward/")}
     if len(rewards) > 4:
-        known = [value for value in rewards.values() if not math.isnan(value)]
-        mean = sum(known) / len(known) if known else math.nan
-        rewards = {f"mean of {len(rewards)}": mean, "perfect": metrics["response/perfect"]}
+        rewards = {name: metrics[f"response/{name}"] for name in ("earned", "perfect")}
     return "  ".join(f"{name} {value:.2f}" for name, value in rewards.items())

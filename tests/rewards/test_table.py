@@ -16,6 +16,7 @@ from creditlib.rewards.table import (
     applicable_rewards,
     build_table,
     cells_by_kind,
+    earned_B,
     join_tables,
     perfect_B,
     select_rows,
@@ -145,6 +146,13 @@ def test_cells_go_by_what_they_mean() -> None:
         "commas": ([0, 1], [1, 0]),
         "liked": ([0, 1, 2], [2, 2, 2]),
     }
+
+
+def test_what_a_response_has_earned_of_what_it_could() -> None:
+    bounds_K2 = torch.tensor([[0.0, 1.0], [-3.0, 3.0], [-math.inf, math.inf]])
+    scores_BK = torch.tensor([[1.0, 3.0, 9.0], [0.5, 0.0, -9.0], [NAN, -3.0, 1.0], [NAN, NAN, 1.0]])
+    expected = torch.tensor([1.0, 0.5, 0.0, NAN], dtype=torch.float64)
+    torch.testing.assert_close(earned_B(scores_BK, bounds_K2), expected, equal_nan=True)
 
 
 def test_a_perfect_response_has_the_best_of_all_that_apply() -> None:

@@ -7,6 +7,7 @@ import math
 import os
 import resource
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -126,10 +127,12 @@ def test_slots_are_evaluated_by_what_they_mean() -> None:
     for own in answers:
         checks = table_of.verify([prompts[own.prompt]] * len(own.texts), own.texts)
         kinds = {check.kind for row in checks for check in row.values() if check.kind}
-        assert set(own.rewards) == {*kinds, "perfect"}
+        assert set(own.rewards) == {*kinds, "earned", "perfect"}
         for kind in kinds:
             scores = [check.score for row in checks for check in row.values() if check.kind == kind]
             assert own.rewards[kind] == pytest.approx(sum(scores) / len(scores))
+        earned = [[check.score for check in row.values() if check.kind] for row in checks]
+        assert own.rewards["earned"] == pytest.approx(statistics.fmean(map(statistics.fmean, earned)))
         perfect = [all(check.score == 1 for check in row.values() if check.kind) for row in checks]
         assert own.rewards["perfect"] == pytest.approx(sum(perfect) / len(perfect))
     metrics = summarise(answers)

@@ -368,4 +368,6 @@ def test_slots_are_told_by_what_they_mean() -> None:
         stds = sorted(statistics.pstdev(group) for group in groups)
         assert metrics[f"spread/{kind}"] == pytest.approx(stds[(len(stds) - 1) // 2])  # torch's median
     perfect = [all(check.score == 1 for check in row if check.kind) for row in table.checks]
+    earned = [[check.score for check in row if check.kind] for row in table.checks]  # all between 0 and 1
+    assert metrics["response/earned"] == pytest.approx(statistics.fmean(map(statistics.fmean, earned)))
     assert metrics["response/perfect"] == pytest.approx(sum(perfect) / len(perfect))
