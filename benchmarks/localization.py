@@ -86,7 +86,8 @@ def main() -> None:
             continue
         text, length = rollout.texts[b], len(distance_T)
         offsets = token_offsets(policy.tokenizer, rollout.ids_BT[b, :length].tolist(), text)
-        parts = token_parts(offsets, task.parts(text), len(text))
+        spans = rollout.in_texts(task.parts(rollout.opened + text))
+        parts = token_parts(offsets, spans, len(text))
         read_T = tokens_in(offsets, check.spans, len(text)) if check.spans else None
         best = table.bounds_K2[k, 1].item()
         cases.append(Case(b, kind, check.score >= best - ROUNDING, distance_T, read_T, parts))

@@ -74,9 +74,7 @@ class Rollout:
     sampler_mass_BT: Tensor  # (B, T) float32, 1 outside the mask
     finish: tuple[Finish, ...]  # B; "length" = truncated
     temperature: float = 1.0
-    opened: str = (
-        ""  # how the chat template has begun every response, as "<think>\n": a verifier reads it too
-    )
+    opened: str = ""  # what the chat template begins each response with ("<think>"): verifiers read it too
 
     def in_texts(self, spans: Iterable[tuple[int, int, str]]) -> tuple[Span, ...]:
         """Spans of the responses as verifiers read them, as places in `texts`."""
