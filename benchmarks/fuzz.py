@@ -29,8 +29,8 @@ from typing import Any
 from creditlib.compose import compose_one
 from creditlib.parts import build_task
 from creditlib.types import Check, MissingDataError
+from tasks.instruction_data import load_rows
 from tasks.toolcall_data import Item, description, read_function, signature, unknown_types
-from verifiers.instructions.muldimif import constraint_of
 from verifiers.instructions.verifier import Job as InstructionJob
 from verifiers.instructions.verifier import Judge as InstructionJudge
 from verifiers.toolcall import BOUNDS
@@ -264,13 +264,8 @@ def instructions(data: Path | None) -> tuple[list[Mapping[str, Any]], list[str]]
     answers = [task.target(prompt) for prompt in prompts]
     if data is not None:
         folder = data / "instructions"
-        for file in ("ifeval/input_data.jsonl", "ifbench/IFBench_test.jsonl"):
-            for line in (folder / file).read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                pairs = zip(row["instruction_id_list"], row["kwargs"], strict=True)
-                found += [{"id": id, "kwargs": kwargs} for id, kwargs in pairs]
-        for row in json.loads((folder / "muldimif/test.json").read_text(encoding="utf-8")):
-            found += [constraint_of(own) for own in row["constraints"]]
+        for file in ("ifeval/input_data.jsonl", "ifbench/IFBench_test.jsonl", "muldimif/test.json"):
+            found += [own for row in load_rows(file, str(folder)) for own in row.constraints]
         samples = (folder / "ifbench/sample_output.jsonl").read_text(encoding="utf-8").splitlines()
         answers += [json.loads(line)["response"] for line in samples]
     return found, answers

@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.verdicts import measure, measure_alone, options
 from creditlib.compose import compose_one
 from creditlib.parts import build_task
+from tasks.instruction_data import load_rows
 from verifiers.instructions import InstructionVerifier, Job
 from verifiers.instructions.verifier import Judge
 
@@ -34,13 +35,9 @@ def embedded_jobs() -> list[Job]:
 
 
 def public_jobs(folder: Path, *, languages: bool) -> list[Job]:
-    constraints = []
-    for file in ("ifeval/input_data.jsonl", "ifbench/IFBench_test.jsonl"):
-        for line in (folder / file).read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            pairs = zip(row["instruction_id_list"], row["kwargs"], strict=True)
-            constraints += [{"id": id, "kwargs": kwargs} for id, kwargs in pairs]
-    chosen = [own for own in constraints if languages or own["id"] not in LANGUAGES]
+    files = ("ifeval/input_data.jsonl", "ifbench/IFBench_test.jsonl")
+    rows = [row for file in files for row in load_rows(file, str(folder))]
+    chosen = [own for row in rows for own in row.constraints if languages or own["id"] not in LANGUAGES]
     generator = random.Random(0)
     samples = (folder / "ifbench/sample_output.jsonl").read_text(encoding="utf-8").splitlines()
     return [Job(json.loads(line)["response"], generator.sample(chosen, CONSTRAINTS)) for line in samples]

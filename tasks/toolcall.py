@@ -236,12 +236,6 @@ class ToolCall(VerifierOnDemand):
             for prompt, checks in zip(prompts, found, strict=True)
         ]
 
-    def _correctness(self, check: Check, reference: Mapping[str, Any]) -> Check:
-        judged = reference["gold"] is None or reference["facts"]["calls"] or math.isnan(check.score)
-        if self.mode == "sound" and not judged:
-            check = replace(check, score=math.nan, kind="")
-        return replace(check, flags=check.flags + reference["flags"])
-
     def parts(self, text: str) -> list[Span]:
         """What the characters of a response are: tags, thinking, reply, names, arguments, values."""
         return parts(text)
@@ -271,6 +265,12 @@ class ToolCall(VerifierOnDemand):
         if self.layout == "bfcl":
             return read_bfcl(source, self._folder, self.answers)
         return read_rlla(source, self._folder)
+
+    def _correctness(self, check: Check, reference: Mapping[str, Any]) -> Check:
+        judged = reference["gold"] is None or reference["facts"]["calls"] or math.isnan(check.score)
+        if self.mode == "sound" and not judged:
+            check = replace(check, score=math.nan, kind="")
+        return replace(check, flags=check.flags + reference["flags"])
 
     def _asked(self, row: Row) -> tuple[list[tuple[str, list[Block]]], dict[str, str]]:
         """The messages in blocks, and the facts that they state."""
