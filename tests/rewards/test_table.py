@@ -149,8 +149,9 @@ def test_cells_go_by_what_they_mean() -> None:
 
 
 def test_what_a_response_has_earned_of_what_it_could() -> None:
-    bounds_K2 = torch.tensor([[0.0, 1.0], [-3.0, 3.0], [-math.inf, math.inf]])
+    bounds_K2 = torch.tensor([[0.0, 1.0], [-3.0, 3.0], [-math.inf, math.inf], [0.0, math.inf], [2.0, 2.0]])
     scores_BK = torch.tensor([[1.0, 3.0, 9.0], [0.5, 0.0, -9.0], [NAN, -3.0, 1.0], [NAN, NAN, 1.0]])
+    scores_BK = torch.cat([scores_BK, torch.full((4, 2), 2.0)], 1)  # without a best, without a choice
     expected = torch.tensor([1.0, 0.5, 0.0, NAN], dtype=torch.float64)
     torch.testing.assert_close(earned_B(scores_BK, bounds_K2), expected, equal_nan=True)
 

@@ -37,6 +37,16 @@ def engine(make_model: Callable[..., Any], make_tokenizer: Callable[..., Any]) -
     return build
 
 
+def test_what_the_chat_template_opens_is_told(
+    make_model: Callable[..., Any], make_tokenizer: Callable[..., Any]
+) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.chat_template += "{{ '<think>' if add_generation_prompt else '' }}"
+    engine = HFRollout(make_model("llama"), PromptEncoder(tokenizer), seed=5, max_tokens=2, eos_ids=EOS)
+    asked = Prompt(id="c", task="words", messages=({"role": "user", "content": "w7 w8"},))
+    assert engine.generate([asked], samples=1, step=0).opened == "<think>"
+
+
 def oracle(
     model: Any,
     ids: Sequence[int],
