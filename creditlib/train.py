@@ -53,6 +53,7 @@ def train(config: RunConfig, task: Task | None = None) -> dict[str, Any]:
         if before.get("finished"):
             display.complete(config.run.dir)
             display.changes("held-out rewards, before and after training", before["change"])
+            accelerator.end_training()
             return before
         if config.log.trackers:
             accelerator.init_trackers("creditlib", config={"run": str(assemble.plain(config))})
