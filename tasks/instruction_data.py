@@ -69,10 +69,12 @@ def load_rows(source: str, data: str | None = None) -> list[Row]:
         except (KeyError, TypeError, ValueError) as error:
             why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             problems.append(f"{place}: {why}")
-    if problems or not found:
+    if not problems and not found:
+        raise MissingDataError(f"{source} has no rows")
+    if problems:
         raise MissingDataError(
             f"{source}: {len(problems)} of {len(problems) + len(found)} rows cannot be read "
-            f"({'; '.join(problems[:_SHOWN]) or 'there are none'}). Mend or remove them; "
+            f"({'; '.join(problems[:_SHOWN])}). Mend or remove them; "
             "docs/tasks/instructions.md shows the forms"
         )
     return found

@@ -100,7 +100,7 @@ class Instructions(VerifierOnDemand):
             except MissingDataError as error:
                 raise MissingDataError(
                     f"{error}. Set task.data to the folder that holds it, or change its name in task.train "
-                    "or task.evaluation"
+                    "or task.evaluation ({}: none held out)"
                 ) from None
         Judge(self.mode, self.loose)  # says what the official readings need
 

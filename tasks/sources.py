@@ -69,6 +69,8 @@ def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
                 yield from _numbered(row if isinstance(row, dict) else None for row in rows)
                 return
             for number, line in enumerate(file, start=1):
+                if number == 1 and line.strip() in (b"{", b"["):
+                    raise ValueError("expected an object a line, or in a .json file a list of objects")
                 if line.strip():
                     yield f"line {number}", _object(line)
     except (OSError, ValueError, EOFError, RecursionError) as error:

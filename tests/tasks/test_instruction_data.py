@@ -188,8 +188,15 @@ def test_rows_of_a_list_have_numbers(tmp_path: Path) -> None:
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"0 of 0 rows cannot be read \(there are none\)"):
+    with pytest.raises(MissingDataError, match=r"rows.jsonl has no rows"):
         load_rows(_file(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_a_row_over_several_lines(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(json.dumps(IFEVAL, indent=1))
+    with pytest.raises(MissingDataError, match=r"cannot be read: expected an object a line, or in a .json"):
+        load_rows(name, str(tmp_path))
 
 
 # ------------------------------------------------------------------ real data
