@@ -124,7 +124,7 @@ class ToolCall(VerifierOnDemand):
                 files,
                 data="tool-calling",
                 embedded="task=toolcall task.data=null",
-                settings="task.train, task.evaluation or task.tools",
+                settings="task.train, task.evaluation ({}: none held out) or task.tools",
             )
 
     # ------------------------------------------------------------------ what to ask

@@ -58,16 +58,23 @@ def read_plain(file: str, folder: Path, tools: str) -> list[Row]:
     """Rows in our own layout, about the functions in the file `tools`.
 
     Raises:
-        MissingDataError: a file is missing or malformed, or a row names a tool that is not in `tools`.
+        MissingDataError: a file is missing or malformed, two tools have one name, a row names a tool that is
+            not in `tools`, or it has a call that its tools do not take.
     """
-    functions = {item.text("name"): read_function(item, item.row) for item in read_items(tools, folder)}
+    functions: dict[str, Function] = {}
+    for item in read_items(tools, folder):
+        name = item.text("name")
+        if name in functions:
+            raise item.error(f"expected each tool once, found another {name!r}")
+        functions[name] = read_function(item, item.row)
     rows = []
     for item in read_items(file, folder):
         names = item.list("tools")
-        if unknown := [name for name in names if name not in functions]:
-            raise item.error(f"expected names of tools in {tools} under 'tools', found {unknown[0]!r}")
+        if unknown := [name for name in names if not isinstance(name, str) or name not in functions]:
+            raise item.error(f"expected names of tools in {tools} under 'tools', found {_shown(unknown[0])}")
         question = {"role": "user", "content": item.text("question")}
-        calls = as_lines([_call(item, call) for call in item.list("calls")])
+        offered = {name: functions[name] for name in names}
+        calls = as_lines([_call(item, call, offered) for call in item.list("calls")])
         kind = item.text("kind", needed=False)
         rows.append(Row((question,), tuple(functions[name] for name in names), calls, kind=kind))
     return rows
@@ -158,14 +165,30 @@ def _answers(item: Item) -> tuple[Mapping[str, Any], ...]:
     return tuple(found)
 
 
-def _call(item: Item, call: Any) -> Call:
+def _call(item: Item, call: Any, offered: Mapping[str, Function]) -> Call:
     if (
         not isinstance(call, Mapping)
         or not isinstance(call.get("name"), str)
         or not isinstance(call.get("parameters"), Mapping)
     ):
         raise item.error(f"expected calls of a name and parameters under 'calls', found {_shown(call)}")
+    if problem := _misfit(call, offered):  # no policy could learn it from the prompt
+        raise item.error(f"under 'calls', {problem}")
     return call
+
+
+def _misfit(call: Call, offered: Mapping[str, Function]) -> str:
+    """What of a call the tools on offer do not take; values are not looked at."""
+    name, given = call["name"], call["parameters"]
+    if name not in offered:
+        return f"{name!r} is none of the row's tools"
+    schema = offered[name]["parameters"]
+    known = schema.get("properties") or {}
+    unknown = [] if schema.get("additionalProperties") else [own for own in given if own not in known]
+    if unknown:
+        return f"{name} has no parameter {unknown[0]!r}, only {', '.join(known) or 'none'}"
+    missing = [own for own in _required(schema) if own not in given and "default" not in known.get(own, {})]
+    return f"the call of {name} lacks {missing[0]!r}" if missing else ""
 
 
 def _messages(item: Item, said: Any) -> tuple[Message, ...]:
@@ -240,11 +263,15 @@ def signature(function: Function) -> str:
 
 def _fields(schema: Mapping[str, Any]) -> str:
     """The properties of an object."""
-    required = schema.get("required")
-    needed = required if isinstance(required, list) else []
+    needed = _required(schema)
     return ", ".join(
         _field(name, own, name in needed) for name, own in (schema.get("properties") or {}).items()
     )
+
+
+def _required(schema: Mapping[str, Any]) -> list[Any]:
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool) -> str:
@@ -307,15 +334,19 @@ class Item(NamedTuple):
         """The text under `key`."""
         value = self.row.get(key, None if needed else "")
         if not isinstance(value, str) or (needed and not value.strip()):
-            raise self.error(f"expected a text under {key!r}, found {_shown(value)}")
+            raise self.error(f"expected a text under {key!r}, found {self._found(value)}")
         return value
 
     def list(self, key: str) -> list[Any]:
         """The list under `key`."""
         value = self.row.get(key)
         if not isinstance(value, list):
-            raise self.error(f"expected a list under {key!r}, found {_shown(value)}")
+            raise self.error(f"expected a list under {key!r}, found {self._found(value)}")
         return value
+
+    def _found(self, value: Any) -> str:
+        """The value, and where there is none what there is instead."""
+        return _shown(value) if value is not None else f"nothing among {', '.join(map(str, self.row))}"
 
 
 def read_items(source: str, folder: Path) -> list[Item]:

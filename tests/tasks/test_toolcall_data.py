@@ -81,7 +81,23 @@ def test_a_plain_row(tmp_path: Path) -> None:
             r"names of tools in tools.jsonl under 'tools', found 'a'",
         ),
         ({"tools": [], "question": " ", "calls": []}, r"line 2: expected a text under 'question', found ' '"),
-        ({"tools": [], "question": "?"}, r"expected a list under 'calls', found nothing"),
+        (
+            {"tools": [WEATHER], "question": "?", "calls": []},
+            r"names of tools .* found {'name': 'get_weather'",
+        ),
+        ({"tools": [], "question": "?"}, r"a list under 'calls', found nothing among tools, question"),
+        (
+            {"tools": [], "question": "?", "calls": [CALL]},
+            r"under 'calls', 'get_weather' is none of the row's tools",
+        ),
+        (
+            {"tools": ["get_weather"], "question": "?", "calls": [{**CALL, "parameters": {"town": "x"}}]},
+            r"under 'calls', get_weather has no parameter 'town', only ",
+        ),
+        (
+            {"tools": ["get_weather"], "question": "?", "calls": [{**CALL, "parameters": {}}]},
+            r"under 'calls', the call of get_weather lacks 'city'",
+        ),
         ({"tools": [], "question": "?", "calls": [{"name": "a"}]}, r"calls of a name and parameters"),
         ({"tools": [], "question": "?", "calls": ["a()"]}, r"calls of a name and parameters under 'calls'"),
         ("[1]", r"train.jsonl, line 2: expected a JSON object in UTF-8"),
@@ -98,7 +114,7 @@ def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> No
 @pytest.mark.parametrize(
     ("tool", "problem"),
     [
-        ({"parameters": {}}, r"tools.jsonl, line 1: expected a text under 'name'"),
+        ({"parameters": {}}, r"tools.jsonl, line 1: expected a text under 'name', found nothing among param"),
         (
             {"name": "a", "parameters": []},
             r"the schema of an object under 'parameters' of tool a, at most 50 .*, found \[\]",
@@ -115,6 +131,14 @@ def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> No
 def test_a_tool_that_is_wrong(tmp_path: Path, tool: Any, problem: str) -> None:
     with pytest.raises(MissingDataError, match=problem):
         plain(tmp_path, {"tools": [], "question": "?", "calls": []}, tools=[tool])
+
+
+def test_a_tool_of_further_parameters_takes_them(tmp_path: Path) -> None:
+    free = {"name": "note", "parameters": {"type": "object", "additionalProperties": True}}
+    row = {"tools": ["note"], "question": "?", "calls": [{"name": "note", "parameters": {"x": 1}}]}
+    assert plain(tmp_path, row, tools=[free])
+    with pytest.raises(MissingDataError, match="line 2: expected each tool once, found another 'note'"):
+        plain(tmp_path, row, tools=[free, free])
 
 
 # ------------------------------------------------------------------ RLLA
