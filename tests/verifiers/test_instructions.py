@@ -31,10 +31,15 @@ def test_a_check_says_whether_why_where_and_what() -> None:
     ("wanted", "reason"),
     [
         ({"id": "keywords:nonsense"}, "there is no constraint 'keywords:nonsense'"),
+        (
+            {"id": "punctuation:no_comas"},
+            "there is no constraint 'punctuation:no_comas'. Did you mean 'punctuation:no_comma'?",
+        ),
+        ({"id": "no_comma"}, "there is no constraint 'no_comma'. Did you mean 'punctuation:no_comma'?"),
         ({"id": None}, "there is no constraint None"),
         ({}, "there is no constraint None"),
         ({"id": ["a"]}, "there is no constraint ['a']"),
-        ({**NO_COMMA, "kwargs": {"most": 3}}, "there is no argument most"),
+        ({**NO_COMMA, "kwargs": {"most": 3}}, "there is no argument most, only none"),
         (
             {"id": "count:numbers", "kwargs": {"N": True}},
             "argument N: expected a number or a text, found True",

@@ -94,7 +94,10 @@ class Constraint:
                 {key: value for key, value in given.items() if value is not None}
             )
         except ValidationError as error:
-            raise UnverifiableError("; ".join(_explain(problem) for problem in error.errors())) from None
+            known = ", ".join(self._schema.model_fields) or "none"
+            raise UnverifiableError(
+                "; ".join(_explain(problem, known) for problem in error.errors())
+            ) from None
         return dict(model)
 
     def wording(self, arguments: Mapping[str, Any]) -> str:
@@ -147,11 +150,11 @@ def _listed(value: Any) -> Any:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else value
 
 
-def _explain(problem: Any) -> str:
+def _explain(problem: Any, known: str) -> str:
     name = ".".join(map(str, problem["loc"]))
     if problem["type"] == "missing":
         return f"argument {name} is missing"
     if problem["type"] == "extra_forbidden":
-        return f"there is no argument {name}"
+        return f"there is no argument {name}, only {known}"
     message = problem["msg"][0].lower() + problem["msg"][1:]
     return f"argument {name}: {message} (found {problem['input']!r:.80})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import math
 import pkgutil
@@ -9,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, get_args
 
 from creditlib.types import Check, CreditlibError, Span
@@ -173,10 +175,17 @@ def read_constraint(wanted: Mapping[str, Any]) -> tuple[Constraint, dict[str, An
     id, given = wanted.get("id"), wanted.get("kwargs") or {}
     kind = CONSTRAINTS.get(id) if isinstance(id, str) else None
     if kind is None:
-        raise UnverifiableError(f"there is no constraint {id!r}")
+        raise UnverifiableError(f"there is no constraint {id!r}{_nearest(id) if isinstance(id, str) else ''}")
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise UnverifiableError(f"kwargs of {id}: expected arguments by name, found {given!r:.80}")
     return kind, kind.arguments(given)
+
+
+@lru_cache(maxsize=1024)  # the same id comes with many responses
+def _nearest(id: str) -> str:
+    without_family = [own for own in CONSTRAINTS if own.endswith(f":{id}")]
+    close = without_family or difflib.get_close_matches(id, CONSTRAINTS, n=1, cutoff=0.75)
+    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def answer_start(response: str) -> int:
