@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import runpy
 import shlex
+import subprocess
+import sys
+import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -78,6 +82,31 @@ def test_a_strategy_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delattr(registry.get("credit", "early"), "needs")
     with pytest.raises(CreditlibError, match="Early lacks needs"):
         check_parts(world.config(credit="early"))
+
+
+def test_a_constraint_of_ones_own(tmp_path: Path) -> None:
+    """The example in docs/verifiers/instructions.md, as another package: workers know it, too."""
+    page = ROOT / "docs" / "verifiers" / "instructions.md"
+    (code,) = (block for block in blocks(page, "python") if "@constraint" in block)
+    (entry,) = blocks(page, "toml")
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "constraints.py").write_text(code)
+    installed = tmp_path / "theirs-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: theirs\nVersion: 1.0\n")
+    (entry_point,) = tomllib.loads(entry)["project"]["entry-points"]["creditlib.constraints"].items()
+    (installed / "entry_points.txt").write_text("[creditlib.constraints]\n" + " = ".join(entry_point))
+    judged = (
+        "from verifiers.instructions import InstructionVerifier, Job\n"
+        "with InstructionVerifier(workers=1) as verifier:\n"
+        "    ((found,),) = verifier.check_many([Job('I am 7.', [{'id': 'mine:no_digits'}])])\n"
+        "print(found.score, found.reason, found.info, *found.spans)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    found = subprocess.check_output(
+        [sys.executable, "-c", judged], env={**os.environ, "PYTHONPATH": paths}, text=True
+    )
+    assert found == "0.0 1 digits Do not use any digits. Span(start=5, end=6, part='digit')\n"
 
 
 @pytest.mark.parametrize("credit", ["datc", "p2t", "red", "routed"])

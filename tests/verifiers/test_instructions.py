@@ -9,6 +9,7 @@ import pytest
 
 from creditlib.types import CreditlibError
 from verifiers.instructions import InstructionVerifier, Job, check
+from verifiers.instructions.constraint import Constraint
 from verifiers.instructions.verifier import answer_start
 from verifiers.pool import Failure
 
@@ -154,3 +155,11 @@ def test_what_was_given_up_is_broken_save_what_cannot_be_checked(monkeypatch: py
 def test_an_unknown_mode_is_refused_before_work() -> None:
     with pytest.raises(CreditlibError, match="unknown mode 'strict': expected one of sound, official"):
         InstructionVerifier(mode="strict")  # type: ignore[arg-type]
+
+
+def test_true_and_false_are_taken_where_they_are_asked_for() -> None:
+    def strictly(answer: Any, strict: bool = False) -> Any: ...
+
+    own = Constraint("mine:strictly", "Be {strict}.", strictly)
+    assert own.arguments({"strict": True}) == {"strict": True}
+    assert own.arguments({}) == {"strict": False}

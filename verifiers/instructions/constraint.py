@@ -86,8 +86,10 @@ class Constraint:
         Raises:
             UnverifiableError: some are missing, unknown, of the wrong type or impossible.
         """
+        fields = self._schema.model_fields
         for name, value in given.items():
-            if isinstance(value, bool):  # pydantic would take it for 0 or 1
+            wanted = fields[name].annotation if name in fields else bool
+            if isinstance(value, bool) and wanted is not bool:  # pydantic would take it for 0 or 1
                 raise UnverifiableError(f"argument {name}: expected a number or a text, found {value}")
         try:
             model = self._schema.model_validate(

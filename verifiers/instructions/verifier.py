@@ -10,7 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import entry_points
 from typing import Any, get_args
 
 from creditlib.types import Check, CreditlibError, Span
@@ -158,12 +159,17 @@ def check(
     return {str(index): own for index, own in enumerate(found)}
 
 
+@cache
 def load_constraints() -> None:
-    """Import every family, which enters its constraints into `CONSTRAINTS`."""
+    """Import all modules of constraints, which enters these into `CONSTRAINTS`: our families', and those that
+    installed packages name as entry points of the group ``creditlib.constraints``.
+    """
     for package in FAMILIES:
         folder = importlib.import_module(f"verifiers.instructions.{package}")
         for module in pkgutil.iter_modules(folder.__path__):
             importlib.import_module(f"{folder.__name__}.{module.name}")
+    for entry in entry_points(group="creditlib.constraints"):
+        entry.load()
 
 
 def read_constraint(wanted: Mapping[str, Any]) -> tuple[Constraint, dict[str, Any]]:
