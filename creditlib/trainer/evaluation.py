@@ -107,9 +107,7 @@ class Evaluator:
             values_C, group_C = table.scores_BK[rows, columns].double(), group_B[rows]
             for n in group_C.unique().tolist():
                 rewards[n][kind] = values_C[group_C == n].nanmean().item()
-        slots = set(cells) - set(
-            table.names
-        )  # many small rewards: what counts is a response with all of them
+        slots = set(cells) - set(table.names)  # many small rewards: what counts is all of them together
         answers = []
         for n, prompt in enumerate(prompts):
             rows_G = (group_B == n).nonzero()[:, 0]
@@ -165,8 +163,9 @@ def paired_change(before: Sequence[Answer], after: Sequence[Answer]) -> dict[str
 
 
 def _names(answers: Sequence[Answer]) -> list[str]:
-    """Rewards that some answer has."""
-    return list(dict.fromkeys(name for answer in answers for name in answer.rewards))
+    """Rewards that some answer has. What they come to is last, though later answers may have others."""
+    names = dict.fromkeys(name for answer in answers for name in answer.rewards)
+    return sorted(names, key=("earned", "perfect").__contains__)
 
 
 def _by_split(answers: Sequence[Answer]) -> dict[tuple[str, str], list[Answer]]:

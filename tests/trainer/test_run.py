@@ -143,6 +143,13 @@ def test_slots_are_evaluated_by_what_they_mean() -> None:
     assert "held/sampled/even" in paired_change(answers, answers)
 
 
+def test_what_rewards_come_to_stands_behind_them_all() -> None:
+    rewards = ({"a": 1.0, "earned": 1.0, "perfect": 1.0}, {"b": 0.0, "earned": 0.0, "perfect": 0.0})
+    answers = [Answer("held", "greedy", str(n), own, 1.0, ("",)) for n, own in enumerate(rewards)]
+    names = [key.split("/")[2] for key in paired_change(answers, answers) if key.startswith("held/")]
+    assert names == ["a", "b", "earned", "perfect"]
+
+
 def test_the_paired_change_by_hand() -> None:
     """Differences 0 and 1 on two questions: the bootstrap's means are 0, 1/2, 1. A question that one of the
     evaluations lacks, or that the reward does not apply to, is left out."""

@@ -17,7 +17,7 @@ NO_COMMA = {"id": "punctuation:no_comma"}
 UNKNOWN = {"id": "no:such"}
 
 
-def one(response: str, wanted: dict[str, Any], **settings: Any) -> Any:
+def one(response: str, wanted: Any, **settings: Any) -> Any:
     return check(response, constraints=[wanted], **settings)["0"]
 
 
@@ -32,6 +32,11 @@ def test_a_check_says_whether_why_where_and_what() -> None:
     ("wanted", "reason"),
     [
         ({"id": "keywords:nonsense"}, "there is no constraint 'keywords:nonsense'"),
+        ("punctuation:no_comma", 'expected {"id": ..., "kwargs": {...}}, found \'punctuation:no_comma\''),
+        (
+            {"id": "keywords:existence", "kwargs": {"keywords": "river"}},
+            "argument keywords: input should be a list (found 'river')",
+        ),
         (
             {"id": "punctuation:no_comas"},
             "there is no constraint 'punctuation:no_comas'. Did you mean 'punctuation:no_comma'?",
@@ -55,7 +60,7 @@ def test_a_check_says_whether_why_where_and_what() -> None:
         ),
     ],
 )
-def test_what_cannot_be_checked_is_neither_kept_nor_broken(wanted: dict[str, Any], reason: str) -> None:
+def test_what_cannot_be_checked_is_neither_kept_nor_broken(wanted: Any, reason: str) -> None:
     for mode in ("sound", "official"):
         found = one("anything", wanted, mode=mode)
         assert math.isnan(found.score)

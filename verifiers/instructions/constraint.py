@@ -158,5 +158,5 @@ def _explain(problem: Any, known: str) -> str:
         return f"argument {name} is missing"
     if problem["type"] == "extra_forbidden":
         return f"there is no argument {name}, only {known}"
-    message = problem["msg"][0].lower() + problem["msg"][1:]
+    message = problem["msg"][0].lower() + problem["msg"][1:].replace("valid tuple", "list")  # as JSON has it
     return f"argument {name}: {message} (found {problem['input']!r:.80})"

@@ -178,6 +178,8 @@ def read_constraint(wanted: Mapping[str, Any]) -> tuple[Constraint, dict[str, An
     Raises:
         UnverifiableError: there is no such constraint, or not with these arguments.
     """
+    if not isinstance(wanted, Mapping):
+        raise UnverifiableError(f'expected {{"id": ..., "kwargs": {{...}}}}, found {wanted!r:.80}')
     id, given = wanted.get("id"), wanted.get("kwargs") or {}
     kind = CONSTRAINTS.get(id) if isinstance(id, str) else None
     if kind is None:
