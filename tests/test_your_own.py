@@ -22,6 +22,7 @@ from creditlib.compose import compose_jobs, compose_one
 from creditlib.config import RunConfig
 from creditlib.parts import check_parts
 from creditlib.types import CreditlibError
+from tests.analysis import fake
 from tests.trainer import world
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +48,19 @@ def test_your_own_data_and_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = {name for line in lines for name in line}
     assert any("length" in name for name in names)
     assert any("variety" in name for name in names)
+
+
+def test_a_run_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The Python of docs/runs.md reads what a run has written."""
+    run = fake.write_run(tmp_path / "runs" / "x", fake.config(), fake.metrics(3))
+    fake.write_ledger(run, fake.sql_responses([1, 2, 3]))
+    monkeypatch.chdir(tmp_path)
+    for code in blocks(ROOT / "docs" / "runs.md", "python"):
+        exec(code, {})
+    printed = capsys.readouterr().out
+    assert "'weight/execution_mean': " in printed and "| execution  | violated" in printed
 
 
 def test_settings_for_a_real_run() -> None:

@@ -193,6 +193,8 @@ def by_part(cases: Iterable[Case], *, least: int = LEAST) -> list[PartShare]:
 
 def render(cases: Sequence[Case], *, least: int = LEAST) -> str:
     """All three as Markdown tables; shares in %, "–" where there are too few cases."""
+    if not cases:
+        return "There are no distances: strategies that replay responses log them, as credit=mrtpo does."
     located = [
         (row.kind, row.outcome, str(row.cases), _percent(row.distance), _percent(row.tokens), _ratio(row))
         for row in localization(cases, least=least)
