@@ -99,8 +99,9 @@ class Instructions(VerifierOnDemand):
                 find_source(source, self._folder)
             except MissingDataError as error:
                 raise MissingDataError(
-                    f"{error}. Set task.data to the folder that holds it, or change its name in task.train "
-                    "or task.evaluation ({}: none held out)"
+                    f"{error}. Set task.data to the folder that holds it (public data: CREDITLIB_DATA, as "
+                    "docs/configuration.md says), or change its name in task.train or task.evaluation ({}: "
+                    "none held out)"
                 ) from None
         Judge(self.mode, self.loose)  # says what the official readings need
 

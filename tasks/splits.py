@@ -49,7 +49,8 @@ def expect_files(folder: Path, files: Iterable[str], *, data: str, embedded: str
     if not folder.is_dir():
         raise MissingDataError(
             f"expected a folder of {data} data at {folder}, found none. "
-            f"Set task.data to it, or {embedded} for the embedded sample."
+            "Set task.data to it (public data: CREDITLIB_DATA, as docs/configuration.md says), or "
+            f"{embedded} for the embedded sample."
         )
     for file in files:
         if not (folder / file).is_file():

@@ -102,7 +102,7 @@ class Text2SQL(VerifierOnDemand):
             self._folder,
             (*self._files.values(), *self.tables),
             data="text-to-SQL",
-            embedded="task.data=null",
+            embedded="task=text2sql task.data=null",
             settings="task.train, task.evaluation or task.tables",
         )
 

@@ -399,3 +399,13 @@ def test_what_goes_with_a_task_must_be_options(tmp_path: Path) -> None:
         else:
             with pytest.raises(CreditlibError, match=r"task\.goes_with: expected options"):
                 compose_jobs("train", ["task=mine"], folder=str(tmp_path))
+
+
+def test_the_page_says_where_public_data_lies() -> None:
+    page = (CONFIGS.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `")}
+    for file in sorted((CONFIGS / "task").glob("*.yaml")):
+        if found := re.search(
+            r"^data: \$\{oc.env:CREDITLIB_DATA,data\}/(\S+)", file.read_text(), re.MULTILINE
+        ):
+            assert f"| `{found[1]}/" in rows[file.stem], file.name
