@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from creditlib.types import Message, MissingDataError
-from tasks.sources import names_hub, read_rows
+from tasks.sources import find_source, names_hub, read_rows
 from verifiers.toolcall import calls_in
 from verifiers.toolcall.schema import read_reference
 
@@ -186,7 +186,8 @@ def _misfit(call: Call, offered: Mapping[str, Function]) -> str:
     known = schema.get("properties") or {}
     unknown = [] if schema.get("additionalProperties") else [own for own in given if own not in known]
     if unknown:
-        return f"{name} has no parameter {unknown[0]!r}, only {', '.join(known) or 'none'}"
+        properties = ", ".join(known) or "none"
+        return f"{name} has no parameter {unknown[0]!r}: its schema's properties are {properties}"
     missing = [own for own in _required(schema) if own not in given and "default" not in known.get(own, {})]
     return f"the call of {name} lacks {missing[0]!r}" if missing else ""
 
@@ -356,11 +357,12 @@ def read_items(source: str, folder: Path) -> list[Item]:
         MissingDataError: it is missing, unreadable or empty, or something in it is no JSON object.
     """
     try:
-        rows = list(read_rows(source, str(folder)))
+        find_source(source, str(folder))
     except MissingDataError as error:
         raise MissingDataError(
             f"{error}. Set task.data to the folder that holds it, or change its name in the settings of task"
         ) from error
+    rows = list(read_rows(source, str(folder)))
     where = source if names_hub(source) else folder / source
     if not rows:
         raise MissingDataError(f"{where} has no rows")

@@ -92,7 +92,7 @@ def test_a_plain_row(tmp_path: Path) -> None:
         ),
         (
             {"tools": ["get_weather"], "question": "?", "calls": [{**CALL, "parameters": {"town": "x"}}]},
-            r"under 'calls', get_weather has no parameter 'town', only ",
+            r"get_weather has no parameter 'town': its schema's properties are city, days, unit\.",
         ),
         (
             {"tools": ["get_weather"], "question": "?", "calls": [{**CALL, "parameters": {}}]},
@@ -131,6 +131,16 @@ def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> No
 def test_a_tool_that_is_wrong(tmp_path: Path, tool: Any, problem: str) -> None:
     with pytest.raises(MissingDataError, match=problem):
         plain(tmp_path, {"tools": [], "question": "?", "calls": []}, tools=[tool])
+
+
+def test_a_file_that_is_there_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps(WEATHER, indent=1))
+    with pytest.raises(
+        MissingDataError, match=r"expected an object a line, or in a .json file a list of objects$"
+    ):
+        read_plain("train.jsonl", tmp_path, "tools.json")
+    with pytest.raises(MissingDataError, match=r"none.json is not there.*Set task.data"):
+        read_plain("train.jsonl", tmp_path, "none.json")
 
 
 def test_a_tool_of_further_parameters_takes_them(tmp_path: Path) -> None:
@@ -325,7 +335,7 @@ def test_a_list_and_an_object_a_line_may_both_be_called_json(tmp_path: Path) -> 
         ("a.jsonl", b"", r"a\.jsonl has no rows"),
         ("a.json", b"[]", r"a\.json has no rows"),
         ("a.json", b"[{}, 5]", r"a\.json, row 2: expected a JSON object in UTF-8"),
-        ("a.json", b"[{}", r"a\.json cannot be read: .*Set task\.data"),
+        ("a.json", b"[{}", r"a\.json cannot be read: Expecting"),
         ("a.jsonl", b'{"a": "\xff"}', r"a\.jsonl, line 1: expected a JSON object in UTF-8"),
         ("a.parquet", b"PAR1", r"a\.parquet cannot be read: "),
     ],
