@@ -178,7 +178,7 @@ def _call(item: Item, call: Any, offered: Mapping[str, Function]) -> Call:
 
 
 def _misfit(call: Call, offered: Mapping[str, Function]) -> str:
-    """What of a call the tools on offer do not take; values are not looked at."""
+    """What of a call the tools on offer do not take, or what no response can write."""
     name, given = call["name"], call["parameters"]
     if name not in offered:
         return f"{name!r} is none of the row's tools"
@@ -189,7 +189,10 @@ def _misfit(call: Call, offered: Mapping[str, Function]) -> str:
         properties = ", ".join(known) or "none"
         return f"{name} has no parameter {unknown[0]!r}: its schema's properties are {properties}"
     missing = [own for own in _required(schema) if own not in given and "default" not in known.get(own, {})]
-    return f"the call of {name} lacks {missing[0]!r}" if missing else ""
+    if missing:
+        return f"the call of {name} lacks {missing[0]!r}"
+    written = calls_in(f"<tool_call>\n{as_lines([call])}\n</tool_call>")
+    return "" if written else f"{_shown(call)} has a value that no call can have"
 
 
 def _messages(item: Item, said: Any) -> tuple[Message, ...]:

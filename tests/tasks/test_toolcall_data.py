@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ def nested(deep: int) -> dict[str, Any]:
     return schema
 
 
+def weather(parameters: dict[str, Any]) -> dict[str, Any]:
+    calls = [{"name": "get_weather", "parameters": parameters}]
+    return {"tools": ["get_weather"], "question": "rain?", "calls": calls}
+
+
 # ------------------------------------------------------------------ plain
 
 
@@ -91,15 +97,16 @@ def test_a_plain_row(tmp_path: Path) -> None:
             r"under 'calls', 'get_weather' is none of the row's tools",
         ),
         (
-            {"tools": ["get_weather"], "question": "?", "calls": [{**CALL, "parameters": {"town": "x"}}]},
+            weather({"town": "x"}),
             r"get_weather has no parameter 'town': its schema's properties are city, days, unit\.",
         ),
         (
-            {"tools": ["get_weather"], "question": "?", "calls": [{**CALL, "parameters": {}}]},
+            weather({}),
             r"under 'calls', the call of get_weather lacks 'city'",
         ),
         ({"tools": [], "question": "?", "calls": [{"name": "a"}]}, r"calls of a name and parameters"),
         ({"tools": [], "question": "?", "calls": ["a()"]}, r"calls of a name and parameters under 'calls'"),
+        (weather({"city": math.nan}), r"has a value that no call can have"),
         ("[1]", r"train.jsonl, line 2: expected a JSON object in UTF-8"),
         ('{"tools": [', r"train.jsonl, line 2: expected a JSON object in UTF-8"),
         ("[" * 100_000, r"line 2: expected a JSON object in UTF-8"),
@@ -109,6 +116,12 @@ def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> No
     good = {"tools": ["get_weather"], "question": "rain?", "calls": [CALL]}
     with pytest.raises(MissingDataError, match=problem):
         plain(tmp_path, good, row)
+
+
+def test_a_tool_may_take_any_parameter(tmp_path: Path) -> None:
+    tool = {"name": "get_weather", "parameters": {"properties": {}, "additionalProperties": True}}
+    (row,) = plain(tmp_path, weather({"town": "oslo"}), tools=[tool])
+    assert row.calls == LINE.replace("city", "town")
 
 
 @pytest.mark.parametrize(
