@@ -42,7 +42,7 @@ from tasks.splits import VerifierOnDemand, source_of, sources_of
 from tasks.sql_data import spread
 from verifiers.instructions import InstructionVerifier, Job, Mode
 from verifiers.instructions.constraint import UnverifiableError
-from verifiers.instructions.verifier import Judge, read_constraint
+from verifiers.instructions.verifier import Judge, problem_of, read_constraint
 
 Wording = Literal["short", "full"]
 
@@ -277,9 +277,7 @@ class Instructions(VerifierOnDemand):
         found = Counter[str]()
         for row in rows:
             for own in row.constraints:
-                try:
-                    read_constraint(own)
-                except UnverifiableError as problem:
+                if problem := problem_of(own, self.mode):
                     found[f"{own['id']}: {problem}"] += 1
         if found:
             shown = "; ".join(f"{why} ({count})" for why, count in found.most_common(_SHOWN))

@@ -243,6 +243,17 @@ def test_constraints_that_cannot_be_checked_are_counted_and_told(tmp_path: Path)
     assert checks["constraint_1"].kind == UNKNOWN["id"]
 
 
+def test_arguments_that_no_answer_could_satisfy_are_told_before_the_run(tmp_path: Path) -> None:
+    blank = {"id": "keywords:existence", "kwargs": {"keywords": [" "]}}
+    turned = {"id": "count:word_count_range", "kwargs": {"min_words": 9, "max_words": 2}}
+    unread = {"id": "muldimif:content:keywords", "kwargs": {"text": "Be like a river."}}
+    row = {"prompt": "x", "constraints": [blank, turned, unread, COMMA]}
+    with pytest.warns(
+        UserWarning, match=r"3 of 4 constraints cannot be checked.*keywords:existence: a keyword"
+    ):
+        _task(tmp_path, row, slots=4).prompts("train")
+
+
 def test_all_is_checked_where_all_is_known(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

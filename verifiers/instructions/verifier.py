@@ -196,6 +196,16 @@ def _nearest(id: str) -> str:
     return f". Did you mean {close[0]!r}?" if close else ""
 
 
+def problem_of(wanted: Mapping[str, Any], mode: Mode) -> str:
+    """Why a constraint cannot be checked, whatever the answer; "" if it can. An empty answer tells."""
+    try:
+        kind, arguments = read_constraint(wanted)
+        kind.checker(mode)(Answer(""), **arguments)
+    except UnverifiableError as problem:
+        return str(problem)
+    return ""
+
+
 def answer_start(response: str) -> int:
     """Where the answer begins behind a block of thinking, whose `<think>` the prompt may have; thinking that
     never ends has no answer.
