@@ -226,6 +226,7 @@ ROWS = [
     # content
     Row("detectable_content:number_placeholders", ONE, "see [1]", True, False, "a footnote"),
     Row("detectable_content:number_placeholders", ONE, "see [text](url)", True, False, "a link"),
+    Row("detectable_content:number_placeholders", ONE, "x = ['a', 'b']", True, False, "a list of texts"),
     Row("detectable_content:number_placeholders", ONE, "- [ ] milk\n- [x] tea", True, False, "boxes to tick"),
     Row(
         "detectable_content:postscript",
@@ -337,6 +338,14 @@ ROWS = [
     ),
     # combination, start and end
     Row("combination:two_responses", {}, "Yes.\n******\nyes", True, False, "the same answer"),
+    Row(
+        "combination:two_responses",
+        {},
+        "Response 1: Yes.\n******\nResponse 2: Yes.",
+        True,
+        False,
+        "the same answer with another label",
+    ),
     Row("combination:two_responses", {}, "a\n*******\nb", True, False, "seven asterisks"),
     Row("combination:repeat_prompt", {"prompt_to_repeat": "Say hi."}, '"Say hi." Hi!', False, True, "quoted"),
     Row(
@@ -416,6 +425,8 @@ AGREEING = [  # what both get right, and hostile texts
         )
     ),
     ("combination:two_responses", {}, "one way\n******\nanother", True),
+    ("combination:two_responses", {}, "**Answer 1:** one way\n******\n**Answer 2:** another", True),
+    ("combination:two_responses", {}, "Option A\n******\nOption B", True),
     ("detectable_format:json_format", {}, "[" * 100_000, False),  # the public code: RecursionError
     ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a\n****\nb\n", True),
     ("detectable_format:json_format", {}, '```json\n{"a": [1]}\n```', True),
@@ -423,6 +434,7 @@ AGREEING = [  # what both get right, and hostile texts
     ("change_case:english_lowercase", {}, "the quick brown fox went home.", True),
     ("change_case:english_lowercase", {}, "der schnelle braune fuchs ging nach hause.", False),
     ("detectable_content:number_placeholders", {"num_placeholders": 2}, "Dear [First][Last]: hello", True),
+    ("detectable_content:number_placeholders", ONE, "Dear [client's name]: hello", True),
 ]
 
 

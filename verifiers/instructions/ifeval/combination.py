@@ -10,6 +10,11 @@ from verifiers.instructions.answer import NOT_AFTER_WORD, NOT_BEFORE_WORD, Answe
 from verifiers.instructions.constraint import Finding, Text, UnverifiableError, constraint
 
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
+# What may be written above each of two answers, and makes no other answer of it: "**Answer B**:"
+_LABEL = re.compile(
+    r"\W*(?:(?:first|second|1st|2nd)\s+)?(?:response|answer|option|version|alternative)\b"
+    r"(?:\s*#?(?:\d|one|two|[ab])\b)?\W*"
+)
 _BEFORE = re.compile(r"[\s\"'“”‘*_>#`]*")  # quotes and markup that may stand before a repeated request
 
 _WORD_EDGE = re.compile(f"{NOT_AFTER_WORD}|{NOT_BEFORE_WORD}")
@@ -19,9 +24,11 @@ _WORD_EDGE = re.compile(f"{NOT_AFTER_WORD}|{NOT_BEFORE_WORD}")
     "combination:two_responses", "Give two different answers with ****** (six asterisks) between them."
 )
 def two_responses(answer: Answer) -> Finding:
-    """Answers that differ in nothing but case, white space and punctuation are the same."""
+    """Answers that differ in nothing but case, white space, punctuation and a label ("Response 1:") are the
+    same.
+    """
     parts, marks = _parts(answer, _SIX)
-    said = [[word.text for word in Answer(answer.folded[part.start : part.end]).words] for part in parts]
+    said = [_said(answer.folded[part.start : part.end]) for part in parts]
     answers = [words for words in said if words]
     return _two(len(answers), len(answers) == 2 and answers[0] != answers[1], marks or answer.whole)
 
@@ -69,6 +76,13 @@ def _parts(answer: Answer, divider: re.Pattern[str]) -> tuple[list[Span], tuple[
     parts = [Span(before.end, after.start, "answer") for before, after in pairwise(ends)]
     filled = [part for part in parts if answer.text[part.start : part.end].strip()]
     return parts, tuple(sorted(dividers + filled)) if dividers else ()
+
+
+def _said(text: str) -> list[str]:
+    """The words of an answer, without its label where there is more."""
+    label = _LABEL.match(text)
+    words = [word.text for word in Answer(text[label.end() :] if label else text).words]
+    return words or [word.text for word in Answer(text).words]
 
 
 def _two(count: int, passed: bool, marks: tuple[Span, ...]) -> Finding:

@@ -10,6 +10,7 @@ from verifiers.instructions.answer import NOT_AFTER_WORD, NOT_BEFORE_WORD, Answe
 from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, compare, constraint
 
 _BRACKETS = re.compile(rf"{NOT_AFTER_WORD}(?<!!)\[([^\[\]\n]+)\](?!\()")  # no link, image or index
+_QUOTED = re.compile(r"\"|(?<![^\W\d_])'")  # ["a"], ['a'], but not [client's name]
 _INITIALS = re.compile(r"(?:[^\W\d_]\.?){2,4}")
 _MARKUP = re.compile(r"[\s*_>#\"'“‘~-]*")
 
@@ -23,7 +24,7 @@ def number_placeholders(answer: Answer, num_placeholders: Positive) -> Finding:
     found = [
         Span(*match.span(), "placeholder")
         for match in _BRACKETS.finditer(answer.text)
-        if any(map(str.isalpha, match[1])) and match[1] not in ("x", "X") and not set(match[1]) & set("\"'")
+        if any(map(str.isalpha, match[1])) and match[1] not in ("x", "X") and not _QUOTED.search(match[1])
     ]
     return _placeholders(answer, found, num_placeholders)
 
