@@ -14,6 +14,7 @@ it. Every response is replayed for every reward, whatever its advantage. Argumen
 from __future__ import annotations
 
 import argparse
+import math
 
 import numpy as np
 import torch
@@ -62,7 +63,8 @@ def main() -> None:
         told = contexts.informed(b)
         for k, name in enumerate(table.names):
             one, other = contexts.replay(b, told), contexts.replay(b, told - {name})
-            if table.kind_BK[b][k] and name in told and one is not None and other is not None:
+            judged = not math.isnan(table.checks[b][k].score)  # as in the ledger's cases
+            if judged and name in told and one is not None and other is not None:
                 cells.append((b, k))
                 pairs.append((one, other))
     with fast_float32_matmul():
@@ -90,7 +92,8 @@ def main() -> None:
         parts = token_parts(offsets, spans, len(text))
         read_T = tokens_in(offsets, check.spans, len(text)) if check.spans else None
         best = table.bounds_K2[k, 1].item()
-        cases.append(Case(b, kind, check.score >= best - ROUNDING, distance_T, read_T, parts))
+        satisfied = check.score >= best - ROUNDING if math.isfinite(best) else None
+        cases.append(Case(b, kind, satisfied, distance_T, read_T, parts))
         if isinstance(task, Text2SQL) and kind == "execution" and check.score == 0:
             gold = rollout.prompts[int(rollout.group_B[b])].reference["gold"]
             where_T = tokens_in(offsets, _differing(text, gold, (task.tags[0], task.tags[1])), len(text))
