@@ -21,7 +21,7 @@ _MOST_SEARCHED = 64  # reference calls; with more, each predicted call stands fo
 _WHOLE = frozenset("integer int byte short long Bigint BigInteger".split())
 _NULL = frozenset(["null"])
 
-_QUOTES = str.maketrans("’‘“”'", '"""""')
+_SIGNS = str.maketrans("’‘“”'‐‑‒–−", '"""""-----')  # quotes and hyphens of other shapes
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _DATE = re.compile(r"(?<!\d)(?:\d{4}([-/. ])\d\d?\1\d\d?|\d\d?([-/. ])\d\d?\2\d{4})(?!\d)")
 _HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W_])|(?<=[^\W_])-(?=[^\W\d_]{2})")  # well-known, GPT-4, 3-day
@@ -160,13 +160,13 @@ def _inner(schema: Any) -> Mapping[str, Any]:
 
 
 def normal(text: str) -> str:
-    """Equal for texts that say the same: case, kind of quotes, spaces, the punctuation , . _ and hyphens
-    within words do not count, except where they make another number. Operators and signs do, and in
-    addresses, paths and formulas all but case and spaces does.
+    """Equal for texts that say the same: case, the shapes of quotes and hyphens, spaces, the punctuation
+    , . _ and hyphens within words do not count, except where they make another number. Operators and signs
+    do, and in addresses, paths and formulas all but case and spaces does.
     """
     if text.isalnum():
         return text.casefold()
-    text = text.casefold().translate(_QUOTES)
+    text = text.casefold().translate(_SIGNS)
     if _PLACE.search(text):
         return _SPACE.sub(_gap, text.strip())
     text = _THOUSANDS.sub("", text).replace("**", "^")

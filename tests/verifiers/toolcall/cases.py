@@ -163,6 +163,9 @@ BFCL = {
     "a hyphenated word as two, or as one with a number": _value(
         "string", ["well-known COVID-19"], "'well known COVID19'", True, True
     ),
+    "an en dash or a minus sign for a hyphen": _value(
+        "string", ["-5 in 2019-2020"], "'−5 in 2019–2020'", False, True
+    ),
     "a date with slashes for hyphens": _value("string", ["2024-04-01"], "'2024/04/01'", True, True),
     '`"-"` for `","`': _value("string", [","], "'-'", True, False),
     '`""` for a text that may be left out': _value("string", ["a", ""], "''", True, True),
