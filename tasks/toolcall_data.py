@@ -203,6 +203,8 @@ def _messages(item: Item, said: Any) -> tuple[Message, ...]:
             isinstance(message.get(key), str) for key in ("role", "content")
         ):
             raise item.error(f"expected messages of a role and a content, found {_shown(message)}")
+    if said[-1]["role"] not in ("user", "tool"):  # an answer there would be told, not asked for
+        raise item.error(f"expected the user or a tool to speak last, found {_shown(said[-1])}")
     return tuple({"role": message["role"], "content": message["content"]} for message in said)
 
 

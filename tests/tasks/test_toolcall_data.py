@@ -215,6 +215,10 @@ def test_a_ground_truth_without_calls_says_nothing_of_calls(tmp_path: Path) -> N
         ({**REINFORCE, "prompt": "u"}, r"expected a list of messages, found 'u'"),
         ({**REINFORCE, "prompt": []}, r"expected a list of messages, found \[\]"),
         ({**REINFORCE, "prompt": [{"role": "user"}]}, r"messages of a role and a content, found \{'role'"),
+        (
+            {**REINFORCE, "prompt": [*REINFORCE["prompt"], {"role": "assistant", "content": GOLD}]},
+            r"expected the user or a tool to speak last, found \{'role': 'assistant'",
+        ),
         ({"prompt": REINFORCE["prompt"]}, r"expected an object under 'reward_model', found nothing"),
         ({**REINFORCE, "reward_model": {}}, r"expected a text under 'ground_truth', found nothing"),
         ({"instruction": "s", "input": "u"}, r"expected a text under 'output', found nothing"),
