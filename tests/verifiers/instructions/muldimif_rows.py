@@ -200,6 +200,8 @@ ROWS = [
     (MARKDOWN, "Any headings used in the answer must not exceed level 2", PAGE, True),
     (MARKDOWN, "Use heading levels to create sections, specifically 'Sails' and 'Oars'", PAGE, False),
     (MARKDOWN, "with 'Ships' as a level 1 heading and 'Steam' as a level 2 heading", PAGE, True),
+    (MARKDOWN, "Must include a level 2 heading titled 'Art'", "## The Art: an overview\nx", True),
+    (MARKDOWN, "Must include a level 2 heading titled 'Art'", "## Starting\nx", False),
     (MARKDOWN, "Use block quotes to highlight key points", "> Wind", True),
     (MARKDOWN, "Use block quotes to highlight key points", "a > b", False),
     (MARKDOWN, "must use capitalized letters for each word and include a level 1 heading", "# big", False),

@@ -259,7 +259,13 @@ class HeadingAt:
     kind: str = "markdown"
 
     def find(self, layout: Layout) -> Finding:
-        found = [own for own in layout.headings if self._fits(own)]
+        title = whole_word(words) if self.title and (words := _folded(self.title)) else None
+        found = [
+            own
+            for own in layout.headings
+            if (self.level is None or own.level == self.level)
+            and (title is None or title.search(_folded(own.title)))
+        ]
         if self.first:
             begin = len(layout.answer.text) - len(layout.answer.text.lstrip())
             found = [own for own in found if own.line.start == begin]
@@ -271,10 +277,6 @@ class HeadingAt:
             f"{len(found)} {what}, {self.bounds} wanted",
             _headings(found or layout.headings) or layout.answer.whole,
         )
-
-    def _fits(self, heading: Heading) -> bool:
-        right_title = self.title is None or _folded(self.title) in _folded(heading.title)
-        return right_title and (self.level is None or heading.level == self.level)
 
 
 @dataclass(frozen=True)
