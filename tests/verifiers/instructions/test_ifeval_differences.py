@@ -231,6 +231,14 @@ ROWS = [
     Row(
         "detectable_content:postscript",
         {"postscript_marker": "P.S."},
+        "P.S. hi\nThe answer.",
+        True,
+        False,
+        "it comes after nothing",
+    ),
+    Row(
+        "detectable_content:postscript",
+        {"postscript_marker": "P.S."},
         "Hello.\nps: hi",
         False,
         True,

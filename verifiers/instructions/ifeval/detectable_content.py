@@ -40,7 +40,9 @@ def _(answer: Answer, num_placeholders: Positive) -> Finding:
     "Add a postscript to the end of your answer, beginning with {postscript_marker}",
 )
 def postscript(answer: Answer, postscript_marker: Text) -> Finding:
-    """A line that begins with the marker and says something. "P.S." may be written "ps:" or "P. S."."""
+    """A line behind something else that begins with the marker and says something. "P.S." may be written
+    "ps:" or "P. S.".
+    """
     begins = _marker(postscript_marker.strip())
     starts = []
     for line in answer.lines:
@@ -50,8 +52,10 @@ def postscript(answer: Answer, postscript_marker: Text) -> Finding:
     if not starts:
         return Finding(False, "there is no postscript", answer.whole)
     start, after = starts[-1]
-    passed = any(map(str.isalnum, answer.text[after:]))
-    return _postscript(answer, start, passed)
+    if not any(map(str.isalnum, answer.text[:start])):
+        return _postscript(answer, start, "the postscript is all there is")
+    says = any(map(str.isalnum, answer.text[after:]))
+    return _postscript(answer, start, "" if says else "the postscript says nothing")
 
 
 @postscript.official
@@ -66,7 +70,7 @@ def _(answer: Answer, postscript_marker: Text) -> Finding:
         ) from None
     if found is None:
         return Finding(False, "there is no postscript", answer.whole)
-    return _postscript(answer, min(found.start(), len(answer.text)), True)
+    return _postscript(answer, min(found.start(), len(answer.text)), "")
 
 
 # --------------------------------------------------------------------------- what they share
@@ -103,7 +107,6 @@ def _marker(marker: str) -> re.Pattern[str]:
     )
 
 
-def _postscript(answer: Answer, start: int, passed: bool) -> Finding:
-    reason = "there is a postscript" if passed else "the postscript says nothing"
+def _postscript(answer: Answer, start: int, problem: str) -> Finding:
     marks = (Span(start, len(answer.text), "postscript"),) if start < len(answer.text) else answer.whole
-    return Finding(passed, reason, marks)
+    return Finding(not problem, problem or "there is a postscript", marks)
