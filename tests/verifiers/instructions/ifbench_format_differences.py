@@ -183,6 +183,7 @@ ROWS = (
     Row("format:title_case", "I Don't Know", False, True, 'nltk cuts "n\'t" off, which is a small word'),
     Row("format:title_case", "ALL OF IT SHOUTED LIKE THIS NOISE", True, False, "capitals throughout pass"),
     Row("format:title_case", "This Is a b c Test", True, False, "a single small letter passes"),
+    Row("format:title_case", "1 2", True, False, "numbers have no capitals"),
     Row(
         "format:output_template",
         "Future Outlook: c My Conclusion: b My Answer: a",

@@ -415,7 +415,8 @@ def _(answer: Answer) -> Finding:
 )
 def title_case(answer: Answer) -> Finding:
     """Articles, conjunctions and prepositions may be small, but for the first word. All capitals are no title
-    case; names such as "iPhone" and addresses stay as they are.
+    case, nor is an answer without capitals, of numbers say; names such as "iPhone" and addresses stay as they
+    are.
     """
     small: list[Piece] = []
     long_words = shouted = 0
@@ -430,8 +431,10 @@ def title_case(answer: Answer) -> Finding:
             small.append(word)
     if long_words > 3 and shouted == long_words:
         return Finding(False, "all in capitals", answer.whole)
+    if not small and not any(map(str.isupper, answer.text)):
+        return Finding(False, "no capital letters", answer.whole)
     reason = f"{len(small)} of {len(answer.words)} words begin with a small letter"
-    return Finding(bool(answer.words) and not small, reason, spans(small, "word") or answer.whole)
+    return Finding(not small, reason, spans(small, "word") or answer.whole)
 
 
 @title_case.official
