@@ -206,6 +206,12 @@ ROWS = [
     (MARKDOWN, "Use block quotes to highlight key points", "a > b", False),
     (MARKDOWN, "must use capitalized letters for each word and include a level 1 heading", "# big", False),
     # JSON
+    (
+        JSON,
+        "The answer must include a JSON object with at least two levels of nesting",
+        "[1] " * 40 + '{"a": {"b": 1}}',
+        True,
+    ),
     (JSON, "The answer must include a JSON object with at least two levels of nesting", NESTED, True),
     (JSON, "Object nesting levels must not exceed 1", NESTED, False),
     (JSON, "a JSON object with exactly two levels of nesting", '{"a": {"b": {"c": 1}}}', False),

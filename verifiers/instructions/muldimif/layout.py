@@ -20,7 +20,8 @@ _UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*$")
 _DASHES = re.compile(r":?-+:?")
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
 _ATTRIBUTE = re.compile(r"(?<!\S)[A-Za-z_:][\w.:-]*\s{0,9}=\s{0,9}(?:\"[^\"]*\"|'[^']*')")
-_JSON_TRIES = 20  # places in an answer where JSON may begin
+_OPENING = re.compile(r"[{\[]")  # of JSON's objects and lists
+_JSON_TRIES = 20  # places in an answer where JSON may begin and does not
 
 
 _Line = Piece  # a line with its white space, without its end
@@ -125,19 +126,17 @@ class Layout:
     def json(self) -> tuple[Any, Piece] | None:
         """The largest JSON object or list in the answer, and where."""
         found: tuple[Any, Piece] | None = None
-        position, decoder = 0, json.JSONDecoder(parse_constant=_refuse)
-        for _ in range(_JSON_TRIES):
-            start = _opening(self.answer.text, position)
-            if start is None:
-                break
+        text, end, failed = self.answer.text, 0, 0
+        decoder = json.JSONDecoder(parse_constant=_refuse)
+        while failed < _JSON_TRIES and (opening := _OPENING.search(text, end)):
+            start = opening.start()
             try:
-                value, end = decoder.raw_decode(self.answer.text, start)
+                value, end = decoder.raw_decode(text, start)
             except (ValueError, RecursionError):
-                position = start + 1
+                end, failed = start + 1, failed + 1
                 continue
-            if isinstance(value, dict | list) and (found is None or end - start > len(found[1].text)):
-                found = value, Piece(start, end, self.answer.text[start:end])
-            position = end
+            if found is None or end - start > len(found[1].text):
+                found = value, Piece(start, end, text[start:end])
         return found
 
     @cached_property
@@ -302,12 +301,6 @@ def depth(value: Any) -> int:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
-
-
-def _opening(text: str, position: int) -> int | None:
-    """Where the next object or list may begin."""
-    found = [start for mark in "{[" if (start := text.find(mark, position)) >= 0]
-    return min(found) if found else None
 
 
 def _inner(text: str, start: int, end: int) -> Piece:
