@@ -55,6 +55,15 @@ def names_hub(source: str) -> bool:
     return _HUB.match(source) is not None and not source.endswith((".json", ".jsonl"))
 
 
+def read_object(text: str | bytes) -> Row | None:
+    """The JSON object that a text is; None if it is none, or not in UTF-8."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):  # too many brackets for the parser
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
     try:
         if path.suffix == ".parquet":
@@ -72,7 +81,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, Row | None]]:
                 if number == 1 and line.strip() in (b"{", b"["):
                     raise ValueError("expected an object a line, or in a .json file a list of objects")
                 if line.strip():
-                    yield f"line {number}", _object(line)
+                    yield f"line {number}", read_object(line)
     except (OSError, ValueError, EOFError, RecursionError) as error:
         raise MissingDataError(f"{path} cannot be read: {error}") from error
 
@@ -86,14 +95,6 @@ def _begins_list(file: IO[bytes] | gzip.GzipFile) -> bool:
 
 def _numbered(rows: Iterable[RowT]) -> Iterator[tuple[str, RowT]]:
     return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
-
-
-def _object(line: bytes) -> Row | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):  # no JSON, no UTF-8; too many brackets for the parser
-        return None
-    return row if isinstance(row, dict) else None
 
 
 def _read_hub(source: str) -> Iterator[Row]:

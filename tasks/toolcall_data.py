@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from creditlib.types import Message, MissingDataError
-from tasks.sources import find_source, names_hub, read_rows
+from tasks.sources import find_source, names_hub, read_object, read_rows
 from verifiers.toolcall import calls_in
 from verifiers.toolcall.schema import read_reference
 
@@ -63,10 +63,13 @@ def read_plain(file: str, folder: Path, tools: str) -> list[Row]:
     """
     functions: dict[str, Function] = {}
     for item in read_items(tools, folder):
-        name = item.text("name")
+        function = read_function(item, item.row)
+        name, needed = function["name"], function["parameters"].get("required")
         if name in functions:
             raise item.error(f"expected each tool once, found another {name!r}")
-        functions[name] = read_function(item, item.row)
+        if not isinstance(needed, list | None):  # the judge would take it for nothing
+            raise item.error(f"expected a list of names under 'required' of tool {name}, found {needed!r}")
+        functions[name] = function
     rows = []
     for item in read_items(file, folder):
         names = item.list("tools")
@@ -166,6 +169,10 @@ def _answers(item: Item) -> tuple[Mapping[str, Any], ...]:
 
 
 def _call(item: Item, call: Any, offered: Mapping[str, Function]) -> Call:
+    call = _unwrapped(call)
+    if isinstance(call, Mapping) and "parameters" not in call and "arguments" in call:  # OpenAI's word
+        given = call["arguments"]
+        call = {**call, "parameters": read_object(given) if isinstance(given, str) else given}
     if (
         not isinstance(call, Mapping)
         or not isinstance(call.get("name"), str)
@@ -175,6 +182,12 @@ def _call(item: Item, call: Any, offered: Mapping[str, Function]) -> Call:
     if problem := _misfit(call, offered):  # no policy could learn it from the prompt
         raise item.error(f"under 'calls', {problem}")
     return call
+
+
+def _unwrapped(given: Any) -> Any:
+    """A tool or a call without what OpenAI's form puts around it."""
+    wrapped = isinstance(given, Mapping) and given.get("type") == "function" and "function" in given
+    return given["function"] if wrapped else given
 
 
 def _misfit(call: Call, offered: Mapping[str, Function]) -> str:
@@ -209,12 +222,13 @@ def _messages(item: Item, said: Any) -> tuple[Message, ...]:
 
 
 def read_function(item: Item, found: Any) -> Function:
-    """A tool's description; one without parameters takes none.
+    """A tool's description, in OpenAI's form or as the function in it; one without parameters takes none.
 
     Raises:
         MissingDataError: it is none.
     """
-    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+    found = _unwrapped(found)
+    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str) or not found["name"].strip():
         raise item.error(f"expected a tool with a name, found {_shown(found)}")
     parameters = found.get("parameters")
     if parameters is None:

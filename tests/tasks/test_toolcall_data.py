@@ -118,21 +118,19 @@ def test_a_plain_row_that_is_wrong(tmp_path: Path, row: Any, problem: str) -> No
         plain(tmp_path, good, row)
 
 
-def test_a_tool_may_take_any_parameter(tmp_path: Path) -> None:
-    tool = {"name": "get_weather", "parameters": {"properties": {}, "additionalProperties": True}}
-    (row,) = plain(tmp_path, weather({"town": "oslo"}), tools=[tool])
-    assert row.calls == LINE.replace("city", "town")
-
-
 @pytest.mark.parametrize(
     ("tool", "problem"),
     [
-        ({"parameters": {}}, r"tools.jsonl, line 1: expected a text under 'name', found nothing among param"),
+        ({"parameters": {}}, r"tools.jsonl, line 1: expected a tool with a name, found {'parameters'"),
         (
             {"name": "a", "parameters": []},
             r"the schema of an object under 'parameters' of tool a, at most 50 .*, found \[\]",
         ),
         ({"name": "a", "parameters": {"properties": {"x": "int"}}}, r"the schema of an object .* of tool a"),
+        (
+            {"name": "a", "parameters": {"properties": {}, "required": "city"}},
+            r"a list of names under 'required' of tool a, found 'city'",
+        ),
         ({"name": "a", "parameters": {"properties": [1]}}, r"the schema of an object .* of tool a"),
         (
             {"name": "a", "parameters": {"properties": {"x": {"properties": {"y": 1}}}}},
@@ -144,6 +142,22 @@ def test_a_tool_may_take_any_parameter(tmp_path: Path) -> None:
 def test_a_tool_that_is_wrong(tmp_path: Path, tool: Any, problem: str) -> None:
     with pytest.raises(MissingDataError, match=problem):
         plain(tmp_path, {"tools": [], "question": "?", "calls": []}, tools=[tool])
+
+
+@pytest.mark.parametrize("arguments", [CALL["parameters"], json.dumps(CALL["parameters"])])
+def test_tools_and_calls_in_the_form_of_openai(tmp_path: Path, arguments: Any) -> None:
+    tool = {"type": "function", "function": WEATHER}
+    made = {"name": "get_weather", "arguments": arguments}
+    for call in (made, {"type": "function", "id": "1", "function": made}):
+        row = {"tools": ["get_weather"], "question": "rain?", "calls": [call]}
+        assert plain(tmp_path, row, tools=[tool]) == plain(tmp_path, {**row, "calls": [CALL]})
+
+
+@pytest.mark.parametrize("arguments", ["city: oslo", "[1]", "[" * 100_000, 5])
+def test_arguments_that_are_no_object(tmp_path: Path, arguments: Any) -> None:
+    row = {**weather({}), "calls": [{"name": "get_weather", "arguments": arguments}]}
+    with pytest.raises(MissingDataError, match="expected calls of a name and parameters under 'calls'"):
+        plain(tmp_path, row)
 
 
 def test_a_file_that_is_there_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
