@@ -86,9 +86,14 @@ class Reading:
 
     @property
     def tries_calls(self) -> bool:
-        """Is there a block of calls, however broken?"""
-        outside = (self.text[own.start : own.end] for own in self.outside)
-        return bool(self.blocks("calls")) or any(CALLS[0] in own for own in outside)
+        """Is there a block of calls, however broken and wherever, which a parser of tags might run?"""
+        return bool(self.blocks("calls")) or any(
+            map(self.opens_calls, (*self.outside, *self.blocks("reply")))
+        )
+
+    def opens_calls(self, piece: Span | Part) -> bool:
+        """Does the opening tag of calls stand in this piece of the response?"""
+        return CALLS[0] in self.text[piece.start : piece.end]
 
     @property
     def replies(self) -> bool:
@@ -284,6 +289,8 @@ def _format_problem(reading: Reading, wanted: Wanted, think: bool) -> str:
             return reading.problem if reading.listed else f"{opening} is never closed"
         if own and not text[own[0].start : own[0].end].strip():
             return f"there is nothing between {opening} and {closing}"
+    if any(map(reading.opens_calls, reading.blocks("reply"))):
+        return f"there is a {CALLS[0]} within the reply"
     if wanted.calls and wanted.reply and reading.parts[0].kind == "reply":
         return f"{REPLY[0]} stands before {CALLS[0]}"
     if reading.listed and reading.problem:

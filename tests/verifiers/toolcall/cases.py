@@ -59,6 +59,7 @@ RLLA = {
     "a reply beside the calls": Rlla(ONE, ONE + "\n<response>hello</response>", (0, 3), (0, 3)),
     "a reply instead of calls": Rlla(ONE, REPLY, (0, -3), (0, -3)),
     "a reply, as wanted": Rlla(REPLY, REPLY, (1, 0), (1, 0)),
+    "calls within the reply": Rlla(REPLY, THINK + f"<response>{block(F)}</response>", (1, 0), (0, 0)),
     "calls instead of a reply": Rlla(REPLY, ONE, (0, 0), (0, 0)),
     "text before the calls": Rlla(ONE, THINK + "Here:\n" + block(F), (0, 3), (0, 3)),
     "`1` for `1.0`": Rlla(THINK + block(call(x="1.0")), THINK + block(call(x="1")), (1, 3), (1, 3)),
@@ -219,6 +220,9 @@ BFCL = {
     "no call wanted: any other text": Bfcl(_INT, [], "abc", True, False),
     "no call wanted: a call that cannot be read": Bfcl(_INT, [], "[f(x=1]", True, False),
     "no call wanted: an empty list": Bfcl(_INT, [], "[]", True, False),
+    "no call wanted: a call within the reply": Bfcl(
+        _INT, [], f"<response>{block(call(x='1'))}</response>", False, False
+    ),
     "no call wanted: a call": Bfcl(_INT, [], "[f(x=1)]", False, False),
     "no call wanted: a call beside a reply": Bfcl(
         _INT,
