@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -45,6 +46,7 @@ def main(
     Returns:
         0; 2 after a `CreditlibError`, whose message is on stderr; 130 after Ctrl-C.
     """
+    formatted, warnings.formatwarning = warnings.formatwarning, _warning
     try:
         options = _parse(sys.argv[1:] if arguments is None else arguments)
         if options.help:
@@ -67,7 +69,14 @@ def main(
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return INTERRUPTED
+    finally:
+        warnings.formatwarning = formatted
     return 0
+
+
+def _warning(message: Warning | str, *_: Any) -> str:
+    """A warning as people read it, without the line of code that it comes from."""
+    return f"warning: {message}\n"
 
 
 def compose(config: Sequence[str] | Mapping[str, Any], task: Task | None = None) -> RunConfig:

@@ -278,16 +278,20 @@ class Instructions(VerifierOnDemand):
         for row in rows:
             for own in row.constraints:
                 if problem := problem_of(own, self.mode):
-                    found[f"{own['id']}: {problem}"] += 1
-        if found:
-            shown = "; ".join(f"{why} ({count})" for why, count in found.most_common(_SHOWN))
-            every = sum(len(row.constraints) for row in rows)
-            more = f"; and {len(found) - _SHOWN} other reasons" if len(found) > _SHOWN else ""
-            warnings.warn(
-                f"{source}: {found.total()} of {every} constraints cannot be checked, and their rewards do "
-                f"not apply: {shown}{more}",
-                stacklevel=3,
-            )
+                    found[problem if repr(own["id"]) in problem else f"{own['id']}: {problem}"] += 1
+        if not found:
+            return
+        why = "; ".join(f"{problem} ({count})" for problem, count in found.most_common(_SHOWN))
+        if len(found) > _SHOWN:
+            why += f"; and {len(found) - _SHOWN} other reasons"
+        every = sum(len(row.constraints) for row in rows)
+        if found.total() == every:
+            raise CreditlibError(f"{source}: none of its {every} constraints can be checked: {why}")
+        warnings.warn(
+            f"{source}: {found.total()} of {every} constraints cannot be checked, and their rewards do not "
+            f"apply: {why}",
+            stacklevel=3,
+        )
 
 
 def _worded(constraint: Constraint, wording: Wording) -> str | None:

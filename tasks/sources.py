@@ -19,6 +19,7 @@ from creditlib.types import MissingDataError
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT")
 
+_FORMS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+:[\w\[\]:%+-]+$")
 
 
@@ -40,13 +41,15 @@ def find_source(source: str, data: str | None = None) -> Path | None:
         MissingDataError: it is neither.
     """
     path = Path(data or ".", source).expanduser()
-    if path.is_file():
+    if path.is_file() and path.name.endswith(_FORMS):
         return path
+    if path.is_file():
+        raise MissingDataError(f"{path} is of no form that is read: expected {', '.join(_FORMS)}")
     if names_hub(source):
         return None
     raise MissingDataError(
-        f"{path} is not there. A source is a file (.jsonl, .json, .gz of these, .parquet) or the id and "
-        "split of a data set on the hub, owner/name:split"
+        f"{path} is not there. A source is a file ({', '.join(_FORMS)}) or the id and split of a data set on "
+        "the hub, owner/name:split"
     )
 
 

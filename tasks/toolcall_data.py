@@ -379,7 +379,8 @@ def read_items(source: str, folder: Path) -> list[Item]:
         find_source(source, str(folder))
     except MissingDataError as error:
         raise MissingDataError(
-            f"{error}. Set task.data to the folder that holds it, or change its name in the settings of task"
+            f"{error}. Set task.data to the folder that holds it, or change its name in task.train, "
+            "task.evaluation, task.tools or task.answers"
         ) from error
     rows = list(read_rows(source, str(folder)))
     where = source if names_hub(source) else folder / source

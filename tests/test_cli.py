@@ -83,6 +83,12 @@ def test_errors_that_users_can_mend(error: CreditlibError, capsys: pytest.Captur
     assert capsys.readouterr().err == "error: mend this\n"
 
 
+def test_warnings_come_without_code(tmp_path: Path) -> None:
+    code = front_door().replace("main(print", "main(lambda config: warnings.warn('look here')")
+    found = shell("import warnings\n" + code, folder=tmp_path)
+    assert (found.returncode, found.stderr) == (0, "warning: look here\n")
+
+
 def test_other_errors_keep_their_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         call(error=ZeroDivisionError())

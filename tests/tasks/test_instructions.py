@@ -228,7 +228,9 @@ def test_constraints_that_cannot_be_checked_are_counted_and_told(tmp_path: Path)
         "constraints": [UNKNOWN, COMMA, impossible, {**UNKNOWN, "text": "Sparkle."}],
     }
     task = _task(tmp_path, row, slots=4)
-    with pytest.warns(UserWarning, match=r"3 of 4 constraints cannot be checked.*magic:sparkle: .* \(2\)"):
+    with pytest.warns(
+        UserWarning, match=r"3 of 4 .*cannot be checked.*: there is no constraint 'magic:sparkle' \(2\)"
+    ):
         (prompt,) = task.prompts("train")
     assert _body(prompt) == "Greet me.\n- no commas\n- Sparkle."
     told = task.information(prompt, {})
@@ -252,6 +254,11 @@ def test_arguments_that_no_answer_could_satisfy_are_told_before_the_run(tmp_path
         UserWarning, match=r"3 of 4 constraints cannot be checked.*keywords:existence: a keyword"
     ):
         _task(tmp_path, row, slots=4).prompts("train")
+
+
+def test_a_file_of_which_nothing_can_be_checked_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CreditlibError, match=r"none of its 2 constraints can be checked: there is no constr"):
+        _task(tmp_path, {"prompt": "x", "constraints": [UNKNOWN, UNKNOWN]}).prompts("train")
 
 
 def test_all_is_checked_where_all_is_known(tmp_path: Path) -> None:

@@ -368,6 +368,7 @@ def test_a_list_and_an_object_a_line_may_both_be_called_json(tmp_path: Path) -> 
         ("a.json", b"[{}, 5]", r"a\.json, row 2: expected a JSON object in UTF-8"),
         ("a.json", b"[{}", r"a\.json cannot be read: Expecting"),
         ("a.jsonl", b'{"a": "\xff"}', r"a\.jsonl, line 1: expected a JSON object in UTF-8"),
+        ("a.csv", b"a,b", r"a\.csv is of no form that is read: expected \.jsonl, \.json, "),
         ("a.parquet", b"PAR1", r"a\.parquet cannot be read: "),
     ],
 )
