@@ -46,7 +46,8 @@ def main(
     Returns:
         0; 2 after a `CreditlibError`, whose message is on stderr; 130 after Ctrl-C.
     """
-    formatted, warnings.formatwarning = warnings.formatwarning, _warning
+    formatted: Any = warnings.formatwarning
+    warnings.formatwarning = _warning
     try:
         options = _parse(sys.argv[1:] if arguments is None else arguments)
         if options.help:
@@ -74,7 +75,7 @@ def main(
     return 0
 
 
-def _warning(message: Warning | str, *_: Any) -> str:
+def _warning(message: Warning | str, *_: Any, **__: Any) -> str:
     """A warning as people read it, without the line of code that it comes from."""
     return f"warning: {message}\n"
 

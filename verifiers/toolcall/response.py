@@ -87,9 +87,8 @@ class Reading:
     @property
     def tries_calls(self) -> bool:
         """Is there a block of calls, however broken and wherever, which a parser of tags might run?"""
-        return bool(self.blocks("calls")) or any(
-            map(self.opens_calls, (*self.outside, *self.blocks("reply")))
-        )
+        pieces: list[Span | Part] = [*self.outside, *self.blocks("reply")]
+        return bool(self.blocks("calls")) or any(self.opens_calls(own) for own in pieces)
 
     def opens_calls(self, piece: Span | Part) -> bool:
         """Does the opening tag of calls stand in this piece of the response?"""
