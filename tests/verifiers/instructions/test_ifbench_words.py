@@ -373,3 +373,9 @@ def test_long_texts_take_little_time(id: str) -> None:
             if seconds[-1] < 0.05:
                 break
         assert min(seconds) < 0.05, (piece, seconds)
+
+
+def test_a_limit_of_no_words_is_none() -> None:
+    """The official reading says that no answer keeps it, which comes to the same as the public one."""
+    found = judge("anything at all", "count:word_count_range", {"min_words": 0, "max_words": 0}, "sound")
+    assert math.isnan(found.score) and found.reason == "cannot be checked: no answer has 0 words"

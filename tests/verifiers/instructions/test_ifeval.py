@@ -159,6 +159,16 @@ def test_what_a_constraint_marks(
         ("length_constraints:nth_paragraph_first_word", {"nth_paragraph": 4}, "there is no paragraph 4"),
         ("length_constraints:nth_paragraph_first_word", {"nth_paragraph": 0}, "argument nth_paragraph"),
         ("length_constraints:nth_paragraph_first_word", {"first_word": "?"}, "argument first_word"),
+        (
+            "length_constraints:number_words",
+            {"relation": "less than", "num_words": 1},
+            "no answer has less than 1 words",
+        ),
+        (
+            "length_constraints:number_sentences",
+            {"relation": "less than", "num_sentences": 1},
+            "no answer has less than 1 sentences",
+        ),
         ("startend:end_checker", {"end_phrase": " "}, "argument end_phrase"),
         ("detectable_content:postscript", {"postscript_marker": " "}, "argument postscript_marker"),
         ("combination:repeat_prompt", {"prompt_to_repeat": "\n"}, "argument prompt_to_repeat"),

@@ -54,6 +54,8 @@ _PUBLIC_JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 @constraint("count:word_count_range", "Use between {min_words} and {max_words} words.")
 def word_count_range(answer: Answer, min_words: Count, max_words: Count) -> Finding:
+    if max_words == 0:
+        raise UnverifiableError("no answer has 0 words")
     return _in_range(answer, len(answer.words), min_words, max_words)
 
 

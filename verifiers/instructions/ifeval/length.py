@@ -25,6 +25,7 @@ _WORD = re.compile(r"\w+")
 
 @constraint("length_constraints:number_words", "Answer with {relation} {num_words} words.")
 def number_words(answer: Answer, num_words: Positive, relation: Relation) -> Finding:
+    _expect_some(relation, num_words, "words")
     return _count(answer, len(answer.words), relation, num_words, "words")
 
 
@@ -35,6 +36,7 @@ def _(answer: Answer, num_words: Positive, relation: Relation) -> Finding:
 
 @constraint("length_constraints:number_sentences", "Answer with {relation} {num_sentences} sentences.")
 def number_sentences(answer: Answer, num_sentences: Positive, relation: Relation) -> Finding:
+    _expect_some(relation, num_sentences, "sentences")
     return _count(answer, len(answer.sentences), relation, num_sentences, "sentences")
 
 
@@ -101,6 +103,12 @@ def _(answer: Answer, num_paragraphs: Positive, nth_paragraph: Positive, first_w
 
 
 # --------------------------------------------------------------------------- what they share
+
+
+def _expect_some(relation: Relation, wanted: int, what: str) -> None:
+    """An empty answer keeps nothing, so a limit of none is one that no answer keeps."""
+    if relation == "less than" and wanted == 1:
+        raise UnverifiableError(f"no answer has less than 1 {what}")
 
 
 def _count(answer: Answer, found: int, relation: Relation, wanted: int, what: str) -> Finding:
