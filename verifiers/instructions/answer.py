@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -45,9 +46,14 @@ _WORD = re.compile(
     rf"|{_RUN}(?:{_ADDRESS}|{_ABBREVIATION}|{_PART}(?:[-\u2010\u2011]{_RUN}{_PART}){{0,3}}+)"
 )
 _LINE = re.compile(r"\S(?:[^\r\n]*\S)?")  # from its first to its last character that is no white space
+_PARAGRAPH = re.compile(r"\S[^\r\n]*+(?:(?:\r\n|\r|\n)[^\S\r\n]*+\S[^\r\n]*+)*+")
 _STOPS = ".!?…؟۔।॥"
-_SENTENCE_END = re.compile(
-    rf"(?<![{_STOPS}])[{_STOPS}]++[\"'”’»)\]*_]*+(?=\s|$)|(?<=[^\W\d_])\.(?=[^\W\d_])|[。！？｡]+[”’」』）]*|\r?\n|\r"
+_WIDE_STOPS = "。！？｡"  # nothing need follow them
+_SENTENCE_END = re.compile(  # begins with one class of characters, which re looks for many times as fast
+    rf"[{_STOPS}{_WIDE_STOPS}\r\n](?:"
+    rf"(?<=[{_STOPS}])(?<![{_STOPS}].)[{_STOPS}]*+[\"'”’»)\]*_]*+(?=\s|$)|(?<=[^\W\d_]\.)(?=[^\W\d_])"
+    rf"|(?<=[{_WIDE_STOPS}])[{_WIDE_STOPS}]*+[”’」』）]*+|(?<=\r)\n|(?<=[\r\n]))",
+    re.DOTALL,
 )
 _TITLES = frozenset(
     "mr mrs ms dr prof st mt rev hon gov sen rep gen col lt capt sgt vs e.g i.e cf approx dept est "
@@ -62,8 +68,7 @@ _BEFORE_SMALL = frozenset(
 _OPENING = re.compile(r".*[(\[\"'“‘*_]")
 _LONGEST = 100  # longer ones without white space are addresses or code
 _ONLINE = re.compile(r"://|@|^www\.")
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-_MARKUP = re.compile(r"[\s#>*_+~`|-]*(?:\d+[.)]\s+)?")
+_MARKUP = re.compile(r"[\s#>*_+~`|-]*+(?:\d+[.)]\s+)?+(?=[\W_]*+[^\W_])")  # and a letter or digit behind it
 
 
 class Piece(NamedTuple):
@@ -102,6 +107,15 @@ class Answer:
         """
         return _pieces(_WORD, self.text)
 
+    def words_in(self, part: Piece) -> tuple[Piece, ...]:
+        """The words that begin in a part of the answer."""
+        first = bisect_left(self._word_starts, part.start)
+        return self.words[first : bisect_left(self._word_starts, part.end, first)]
+
+    @cached_property
+    def _word_starts(self) -> list[int]:
+        return [own.start for own in self.words]
+
     @cached_property
     def lines(self) -> tuple[Piece, ...]:
         """Lines that are not blank, without the white space around them."""
@@ -110,17 +124,13 @@ class Answer:
     @cached_property
     def paragraphs(self) -> tuple[Piece, ...]:
         """What stands between blank lines, without the white space around it."""
-        found: list[Piece] = []
-        start = end = -1
-        for begin, finish in self._whole_lines():
-            if self.text[begin:finish].strip():
-                start, end = (begin if start < 0 else start), finish
-            elif start >= 0:
-                found.append(_present(self.text, start, end))
-                start = -1
-        if start >= 0:
-            found.append(_present(self.text, start, end))
-        return tuple(found)
+        return tuple(
+            [
+                _piece(Piece, (own.start(), own.start() + len(said), said))
+                for own in _PARAGRAPH.finditer(self.text)
+                for said in [own[0].rstrip()]
+            ]
+        )
 
     @cached_property
     def sentences(self) -> tuple[Piece, ...]:
@@ -129,15 +139,32 @@ class Answer:
         initials, decimals, addresses and the numbers of a list end none.
         """
         found: list[Piece] = []
-        start, text = 0, self.text
-        for match in _SENTENCE_END.finditer(text):
-            if text[match.start()] == "." and not self._ends_here(start, match):
+        begin, text = 0, self.text
+        for at, end in self._sentence_ends():
+            start, begin = begin, end
+            if at == start:
                 continue
-            if match.start() > start:
-                self._add_sentence(found, start, match.end())
-            start = match.end()
-        self._add_sentence(found, start, len(text))
+            if text[start] == " ":
+                start += 1
+            if not text[start : start + 1].isalpha():  # as most do, which spares a search
+                markup = _MARKUP.match(text, start, end)
+                if markup is None:  # also where a number of a list is all
+                    continue
+                start = markup.end()
+            said = text[start:end].rstrip()
+            found.append(_piece(Piece, (start, start + len(said), said)))
         return tuple(found)
+
+    def _sentence_ends(self) -> Iterator[tuple[int, int]]:
+        """Where the marks that end sentences start and end; the last one is the end of the text."""
+        text = self.text
+        start = 0
+        for match in _SENTENCE_END.finditer(text):
+            at, end = match.span()
+            if text[at] != "." or self._ends_here(start, at, end):
+                yield at, end
+                start = end
+        yield len(text), len(text)
 
     def occurrences(self, phrase: str) -> tuple[Piece, ...]:
         """Where `phrase` stands as words of its own: case, the shape of apostrophes and the white space in it
@@ -160,17 +187,9 @@ class Answer:
         """All of it as one span; none of an empty answer."""
         return (Span(0, len(self.text), "whole"),) if self.text else ()
 
-    def _whole_lines(self) -> Iterator[tuple[int, int]]:
-        start = 0
-        for match in re.finditer(r"\r\n?|\n", self.text):
-            yield start, match.start()
-            start = match.end()
-        yield start, len(self.text)
-
-    def _ends_here(self, start: int, match: re.Match[str]) -> bool:
-        """Whether a full stop ends its sentence."""
+    def _ends_here(self, start: int, at: int, end: int) -> bool:
+        """Whether the full stop at `at`, and what follows it until `end`, ends its sentence."""
         text = self.text
-        at, end = match.span()
         after = text[end : end + 1]
         if after.isalpha():
             return self._stops_within(start, at)
@@ -198,17 +217,6 @@ class Answer:
             before == "Ph" or before.lower() in _TITLES or len(before) == _LONGEST or _ONLINE.search(before)
         )
 
-    def _add_sentence(self, found: list[Piece], start: int, end: int) -> None:
-        text = self.text
-        if text[start : start + 1] == " ":
-            start += 1
-        if not text[start : start + 1].isalpha():  # most begin with a letter, which spares both searches
-            start = _MARKUP.match(text, start, end).end()  # type: ignore[union-attr]
-            if _LETTER_OR_DIGIT.search(text, start, end) is None:  # the number of a list is none
-                return
-        said = text[start:end].rstrip()
-        found.append(_piece(Piece, (start, start + len(said), said)))
-
 
 @lru_cache(maxsize=1024)
 def _search(phrase: str) -> tuple[str, re.Pattern[str]]:
@@ -223,10 +231,3 @@ def _search(phrase: str) -> tuple[str, re.Pattern[str]]:
 def _pieces(pattern: re.Pattern[str], text: str) -> tuple[Piece, ...]:
     """All matches."""
     return tuple([_piece(Piece, (own.start(), own.end(), own[0])) for own in pattern.finditer(text)])
-
-
-def _present(text: str, start: int, end: int) -> Piece:
-    """`text[start:end]`, which is not blank, without the white space around it."""
-    inner = text[start:end].lstrip()
-    start, inner = end - len(inner), inner.rstrip()
-    return Piece(start, start + len(inner), inner)

@@ -43,8 +43,6 @@ def headings(answer: Answer) -> list[Piece]:
 
 def outside_code(answer: Answer) -> Iterator[Piece]:
     """Lines that are neither in a block of code nor its fences."""
-    if "```" not in answer.text and "~~~" not in answer.text:
-        return iter(answer.lines)
     return (line for line, what in zip(answer.lines, code(answer), strict=True) if not what)
 
 
@@ -52,6 +50,8 @@ def code(answer: Answer) -> list[Literal["", "fence", "code"]]:
     """What each line is. A fence that is never closed opens no block; one that says "markdown" is wrapped
     around text.
     """
+    if "```" not in answer.text and "~~~" not in answer.text:
+        return [""] * len(answer.lines)
     found: list[Literal["", "fence", "code"]] = []
     opened = wrapped = ""
     begin = 0  # of the block that is open

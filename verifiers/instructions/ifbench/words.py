@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import string
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -287,14 +286,8 @@ def _(answer: Answer, keyword: Text) -> Finding:
 
 
 def _words_of(answer: Answer, pieces: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-    """The words in each of these stretches, where there are any. The stretches are in order."""
-    starts = [word[0] for word in answer.words]
-    last = 0
-    for start, end, _ in pieces:
-        first = bisect_left(starts, start, last)
-        last = bisect_left(starts, end, first)
-        if first < last:
-            yield answer.words[first:last]
+    """The words in each of these stretches, where there are any."""
+    return (words for words in map(answer.words_in, pieces) if words)
 
 
 def _running_texts(answer: Answer) -> list[Piece]:

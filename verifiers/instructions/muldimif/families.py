@@ -8,7 +8,7 @@ from __future__ import annotations
 from verifiers.instructions.answer import Answer
 from verifiers.instructions.constraint import Checker, Finding, Text, UnverifiableError, constraint
 from verifiers.instructions.muldimif.ids import PAIRS, constraint_id
-from verifiers.instructions.muldimif.layout import Layout
+from verifiers.instructions.muldimif.layout import layout_of
 from verifiers.instructions.muldimif.reading import read
 from verifiers.instructions.muldimif.rules import Rule
 from verifiers.instructions.muldimif.wording import unread
@@ -32,7 +32,7 @@ def rules_of(family: str, text: str) -> tuple[Rule, ...]:
 
 def _checker(family: str) -> Checker:
     def check(answer: Answer, text: Text) -> Finding:
-        layout = Layout(answer)
+        layout = layout_of(answer)
         found = [rule.find(layout) for rule in rules_of(family, text)]
         broken = [own for own in found if not own.passed]
         marked = dict.fromkeys(span for own in broken or found for span in own.spans)

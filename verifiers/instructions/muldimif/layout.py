@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from verifiers.instructions import marks
 from verifiers.instructions.answer import Answer, Piece
 
-_LINE = re.compile(r"[^\r\n]+")
-_RULE = re.compile(r"[ ]{0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
-_UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*$")
+_RULE = re.compile(r"(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,}")
+_UNDERLINE = re.compile(r"=+|--+")
+_MARGINS = ("", " ", "  ", "   ")  # with more spaces before it a line is code
+_SPECIAL = frozenset("#>*-_")  # with which headings, quotes and rules begin
+_ENDS = ("\n", "\r")  # of lines
+_UNDERLINES = frozenset("=-")
 _DASHES = re.compile(r":?-+:?")
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]*)((?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>")
 _ATTRIBUTE = re.compile(r"(?<!\S)[A-Za-z_:][\w.:-]*\s{0,9}=\s{0,9}(?:\"[^\"]*\"|'[^']*')")
+_STOPS = ".!?。！？"
+_STOP = re.compile(rf"[{_STOPS}]")
+_WITHIN = re.compile(r"[^\w ,;:-](?!$)")  # what may end a sentence within a text
 _OPENING = re.compile(r"[{\[]")  # of JSON's objects and lists
 _JSON_TRIES = 20  # places in an answer where JSON may begin and does not
 
 
-_Line = Piece  # a line with its white space, without its end
-
-
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """A Markdown heading: its level, its line, its words without markup."""
 
     level: int
@@ -36,8 +38,7 @@ class Heading:
     title: str
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A Markdown table: cells of its header and of each row below it."""
 
     whole: Piece
@@ -51,7 +52,7 @@ class Table:
 
 
 class Layout:
-    """The parts of one answer."""
+    """The parts of one answer, each found once; `layout_of` has the one that all its constraints share."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -77,32 +78,38 @@ class Layout:
     @cached_property
     def paragraphs(self) -> tuple[Piece, ...]:
         """Between blank lines, without headings, tables, code and rules."""
-        return tuple(own for own in self.answer.paragraphs if self._prose(own))
+        prose = [line.start for line in self._not_prose.without(self.answer.lines)]
+        return tuple(
+            own
+            for own in self.answer.paragraphs
+            if bisect_left(prose, own.start) < bisect_left(prose, own.end)
+        )
 
     @cached_property
     def sentences(self) -> tuple[Piece, ...]:
         """Without headings and code; of tables, what ends with a full stop, question or exclamation mark."""
-        headings = _Cover(own.line for own in self.headings)
-        apart = _Cover([*(own.whole for own in self.tables), *self._lines.code, *self._lines.other])
-        return tuple(
+        of_cells = [
             own
-            for own in self.answer.sentences
-            if not headings.holds(own.start) and not apart.holds(own.start)
-        ) + tuple(
-            Piece(cell.start + own.start, cell.start + own.end, own.text)
             for table in self.tables
             for cell in table.cells
-            for own in Answer(cell.text).sentences
-            if own.text.rstrip("\"'”’)]*_").endswith((".", "!", "?", "。", "！", "？"))
-        )
+            if _STOP.search(cell.text)  # most say no sentences
+            for own in _sentences_of(cell)
+            if own.text.rstrip("\"'”’)]*_")[-1:] in _STOPS
+        ]
+        others = self._not_prose.without(self.answer.sentences)
+        return tuple(sorted((*others, *of_cells))) if of_cells else others
 
     @cached_property
     def sections(self) -> tuple[Piece, ...]:
         """What stands below each heading, where something does."""
-        starts = [own.line.end for own in self.headings]
+        found: list[Piece] = []
         ends = [own.line.start for own in self.headings[1:]] + [len(self.answer.text)]
-        pieces = (_inner(self.answer.text, *own) for own in zip(starts, ends, strict=False))
-        return tuple(own for own in pieces if own.text)
+        for heading, end in zip(self.headings, ends, strict=False):
+            text = self.answer.text[heading.line.end : end].rstrip()
+            if inner := text.lstrip():
+                start = heading.line.end + len(text) - len(inner)
+                found.append(Piece(start, start + len(inner), inner))
+        return tuple(found)
 
     @property
     def cells(self) -> tuple[Piece, ...]:
@@ -147,10 +154,6 @@ class Layout:
             for own in _ELEMENT.finditer(self.answer.text)
         )
 
-    def _prose(self, block: Piece) -> bool:
-        """Whether a line of a block is text of a paragraph."""
-        return any(not self._not_prose.holds(start) for start in _line_starts(block))
-
     @cached_property
     def _not_prose(self) -> _Cover:
         lines = [own.line for own in self.headings] + [own.whole for own in self.tables]
@@ -161,124 +164,145 @@ class Layout:
         return _Lines(self.answer)
 
 
+@lru_cache(maxsize=8)
+def layout_of(answer: Answer) -> Layout:
+    return Layout(answer)
+
+
 class _Lines:
     """What the lines of a text are in Markdown."""
 
     def __init__(self, answer: Answer) -> None:
-        text = answer.text
         self.headings: list[Heading] = []
         self.tables: list[Table] = []
         self.items: list[tuple[int, int]] = []  # where outermost items of lists start and end
         self.quotes: list[Piece] = []
         self.code: list[Piece] = []  # lines between fences
         self.other: list[Piece] = []  # lines that are no text: rules, fences and what underlines a heading
-        self._text = text
+        self._text = answer.text
+        self._lines = answer.lines
         self._in_item = False
         self._items = {line.start for line, _ in marks.items(answer)}
-        lines = [_Line(*own.span(), own[0]) for own in _LINE.finditer(text) if not own[0].isspace()]
-        self._read(lines, marks.code(answer))
+        self._apart = {own.start for own in answer.paragraphs}  # lines with a blank one before them
+        self._read(marks.code(answer))
 
-    def _read(self, lines: list[_Line], code: Sequence[str]) -> None:
+    def _read(self, code: Sequence[str]) -> None:
         """
         Args:
-            code: what each line is by `marks.code`, which reads the same lines without white space around.
+            code: what each line is by `marks.code`.
         """
-        index = 0
-        while index < len(lines):
-            line = lines[index]
-            below = lines[index + 1] if index + 1 < len(lines) else None
-            index += 1
-            if what := code[index - 1]:
+        after_table = 0
+        bars = "|" in self._text
+        firsts = [line.text[0] for line in self._lines]
+        for index, (line, first, what, below) in enumerate(
+            zip(self._lines, firsts, code, [*firsts, ""][1:], strict=True)
+        ):
+            if index < after_table:
+                continue
+            if what:
                 (self.other if what == "fence" else self.code).append(line)
-            elif table := self._table(lines, index - 1):
+            elif bars and (table := self._table(index)):
                 self.tables.append(table)
-                index += 1 + len(table.rows)
-            else:
-                self._read_line(line, below, apart=index > 1 and self._apart(lines[index - 2], line))
+                after_table = index + 2 + len(table.rows)
+            elif first in _SPECIAL or below in _UNDERLINES or line.start in self._items:
+                self._read_line(index)  # others, which are most, are text of a paragraph
+            elif self._in_item:
+                self._go_on(index)
 
-    def _read_line(self, line: _Line, below: _Line | None, apart: bool) -> None:
-        """
-        Args:
-            below: the next line that is not blank.
-            apart: whether a blank line stands before this one.
-        """
-        stripped = line.text.strip()
-        if heading := marks.HEADING.match(stripped):
+    def _read_line(self, index: int) -> None:
+        line = self._lines[index]
+        if heading := marks.HEADING.match(line.text):
             self._in_item = False
-            self._add_heading(len(heading[1]), line, heading[2].rstrip().rstrip("#"))
-        elif _RULE.match(line.text):
+            self._add_heading(len(heading[1]), line, heading[2].rstrip("#"))
+        elif _RULE.fullmatch(line.text) and self._indent(index) in _MARGINS:
             self._in_item = False
             self.other.append(line)
-        elif stripped.startswith(">"):
+        elif line.text[0] == ">":
             if line.text.strip(" \t>"):
                 self.quotes.append(line)
-        elif line.end - len(line.text.lstrip()) in self._items:
-            self._add_to_list(line, new=not line.text.startswith(("   ", "\t")), apart=apart)
-        elif below is not None and self._underlines(line, below):
-            self.other.append(below)
-            self._add_heading(1 if below.text.lstrip()[0] == "=" else 2, line, line.text)
-        else:
-            self._add_to_list(line, new=False, apart=apart)
-
-    def _add_heading(self, level: int, line: _Line, title: str) -> None:
-        if plain_words(title):
-            self.headings.append(Heading(level, _inner(self._text, line.start, line.end), plain_words(title)))
-
-    def _underlines(self, line: _Line, below: _Line) -> bool:
-        """Whether a line of === or --- makes a heading of the one above it."""
-        mark = below.text.strip()
-        return (
-            "|" not in line.text
-            and _UNDERLINE.match(below.text) is not None
-            and (mark[0] == "=" or len(mark) > 1)
-            and not self._apart(line, below)
-        )
-
-    def _apart(self, line: _Line, below: _Line) -> bool:
-        between = self._text[line.end : below.start].replace("\r\n", "\n")
-        return sum(map(between.count, "\r\n")) > 1
-
-    def _add_to_list(self, line: _Line, new: bool, apart: bool) -> None:
-        """A list's item goes on until a line that is not indented follows a blank one."""
-        inner = _inner(self._text, line.start, line.end)
-        if new:
-            self.items.append((inner.start, inner.end))
+        elif line.start in self._items and not self._indent(index).startswith(("   ", "\t")):
+            self.items.append((line.start, line.end))
             self._in_item = True
-        elif self._in_item and (line.text.startswith((" ", "\t")) or not apart):
-            self.items[-1] = self.items[-1][0], inner.end
-        else:
-            self._in_item = False
+        elif level := 0 if line.start in self._items else self._underlined(index):
+            self.other.append(self._lines[index + 1])
+            self._add_heading(level, line, line.text)
+        elif self._in_item:
+            self._go_on(index)
 
-    def _table(self, lines: list[_Line], first: int) -> Table | None:
+    def _go_on(self, index: int) -> None:
+        """A list's item goes on until a line that is not indented follows a blank one."""
+        line = self._lines[index]
+        if line.start in self._apart and not self._indent(index).startswith((" ", "\t")):
+            self._in_item = False
+        else:
+            self.items[-1] = self.items[-1][0], line.end
+
+    def _add_heading(self, level: int, line: Piece, title: str) -> None:
+        if words := plain_words(title):
+            self.headings.append(Heading(level, line, words))
+
+    def _underlined(self, index: int) -> int:
+        """The level of the heading that the next line makes of this one: 1 by ===, 2 by ---, 0 for none."""
+        if index + 1 == len(self._lines):
+            return 0
+        below = self._lines[index + 1]
+        if (
+            "|" in self._lines[index].text
+            or not _UNDERLINE.fullmatch(below.text)
+            or below.start in self._apart
+            or self._indent(index + 1) not in _MARGINS
+        ):
+            return 0
+        return 1 if below.text[0] == "=" else 2
+
+    def _indent(self, index: int) -> str:
+        """White space before a line."""
+        start = self._lines[index].start
+        if self._text[start - 1 : start] in _ENDS:
+            return ""
+        gap = self._text[self._lines[index - 1].end if index else 0 : start]
+        return gap[max(gap.rfind("\n"), gap.rfind("\r")) + 1 :]
+
+    def _table(self, first: int) -> Table | None:
         """The table that begins with a line, if one does."""
+        lines = self._lines
         if first + 1 >= len(lines) or "|" not in lines[first].text or "|" not in lines[first + 1].text:
             return None
-        if "-" not in lines[first + 1].text or self._apart(lines[first], lines[first + 1]):
+        if "-" not in lines[first + 1].text or lines[first + 1].start in self._apart:
             return None
         header, dashes = _cells(lines[first]), _cells(lines[first + 1])
         if len(header) != len(dashes) or not all(_DASHES.fullmatch(own.text) for own in dashes):
             return None
-        last = first + 1
-        while (
-            last + 1 < len(lines)
-            and "|" in lines[last + 1].text
-            and not self._apart(lines[last], lines[last + 1])
-        ):
-            last += 1
-        whole = _inner(self._text, lines[first].start, lines[last].end)
-        return Table(whole, header, tuple(_cells(own) for own in lines[first + 2 : last + 1]))
+        end = first + 2
+        while end < len(lines) and "|" in lines[end].text and lines[end].start not in self._apart:
+            end += 1
+        start, last = lines[first].start, lines[end - 1].end
+        whole = Piece(start, last, self._text[start:last])
+        return Table(whole, header, tuple(_cells(own) for own in lines[first + 2 : end]))
+
+
+_NOWHERE = (sys.maxsize, sys.maxsize)
 
 
 class _Cover:
     """Stretches of a text that do not overlap."""
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
-        self._ends = {own.start: own.end for own in pieces}
-        self._starts = sorted(self._ends)
+        self._stretches = sorted({own.start: own.end for own in pieces}.items())
 
-    def holds(self, position: int) -> bool:
-        index = bisect_right(self._starts, position)
-        return index > 0 and position < self._ends[self._starts[index - 1]]
+    def without(self, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+        """Those that do not begin within a stretch. They are in order."""
+        if not self._stretches:
+            return pieces
+        found: list[Piece] = []
+        stretches = iter(self._stretches)
+        start, end = next(stretches)
+        for own in pieces:
+            while own[0] >= end:
+                start, end = next(stretches, _NOWHERE)
+            if own[0] < start:
+                found.append(own)
+        return tuple(found)
 
 
 def plain_words(text: str) -> str:
@@ -303,26 +327,32 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _inner(text: str, start: int, end: int) -> Piece:
-    """A stretch without the white space around it."""
-    inner = text[start:end]
-    start += len(inner) - len(inner.lstrip())
-    inner = inner.strip()
-    return Piece(start, start + len(inner), inner)
-
-
-def _cells(line: _Line) -> tuple[Piece, ...]:
+def _cells(line: Piece) -> tuple[Piece, ...]:
     """Cells of a table's line; a vertical line behind a backslash does not part them."""
-    bars = [own.start() for own in re.finditer(r"\\.|\|", line.text) if own[0] == "|"]
-    cells = [_inner(line.text, start + 1, end) for start, end in pairwise([-1, *bars, len(line.text)])]
-    if bars and not cells[0].text:
+    cells: list[Piece] = []
+    start = line.start
+    for cell in _bars_apart(line.text):
+        inner = cell.strip()
+        begin = start + (cell.index(inner[0]) if inner else len(cell))
+        cells.append(Piece(begin, begin + len(inner), inner))
+        start += len(cell) + 1
+    if len(cells) > 1 and not cells[0].text:
         del cells[0]
-    if bars and len(cells) > 1 and not cells[-1].text:
+    if len(cells) > 1 and not cells[-1].text:
         del cells[-1]
-    return tuple(Piece(line.start + own.start, line.start + own.end, own.text) for own in cells)
+    return tuple(cells)
 
 
-def _line_starts(block: Piece) -> Iterator[int]:
-    for match in _LINE.finditer(block.text):
-        if not match[0].isspace():
-            yield block.start + match.start()
+def _sentences_of(cell: Piece) -> Iterable[Piece]:
+    if cell.text[0].isalpha() and not _WITHIN.search(cell.text):
+        return (cell,)
+    return (
+        Piece(cell.start + own.start, cell.start + own.end, own.text) for own in Answer(cell.text).sentences
+    )
+
+
+def _bars_apart(text: str) -> list[str]:
+    if "\\" not in text:
+        return text.split("|")
+    bars = [own.start() for own in re.finditer(r"\\.|\|", text) if own[0] == "|"]
+    return [text[start + 1 : end] for start, end in pairwise([-1, *bars, len(text)])]

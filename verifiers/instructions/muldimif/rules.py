@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from creditlib.types import Span
@@ -53,19 +54,24 @@ class Size:
             return Finding(
                 self.bounds.hold(count), f"{count} {self.unit}, {self.bounds} wanted", layout.answer.whole
             )
-        parts = [(part, len(self._units(Layout(Answer(part.text))))) for part in parts_of(layout, self.scope)]
-        wrong = [(part, count) for part, count in parts if not self.bounds.hold(count)]
-        return _each(
-            layout,
-            [own[0] for own in parts],
-            [own[0] for own in wrong],
-            self.scope,
-            (
-                f"a {self.scope} has {wrong[0][1]} {self.unit}, {self.bounds} wanted in each"
-                if wrong
-                else f"{self.bounds} {self.unit} in each of {len(parts)}"
-            ),
-        )
+        parts = parts_of(layout, self.scope)
+        if not parts:
+            return Finding(False, f"no {self.scope}", layout.answer.whole)
+        counts = self._counts(layout, parts)
+        kept = {count: self.bounds.hold(count) for count in set(counts)}
+        wrong = [(part, count) for part, count in zip(parts, counts, strict=True) if not kept[count]]
+        reason = f"{self.bounds} {self.unit} in each of {len(parts)}"
+        if wrong:
+            reason = f"a {self.scope} has {wrong[0][1]} {self.unit}, {self.bounds} wanted in each"
+        return Finding(not wrong, reason, spans([part for part, _ in wrong] or parts, self.scope))
+
+    def _counts(self, layout: Layout, parts: Sequence[Piece]) -> list[int]:
+        """How many units each part has."""
+        if self.unit == "words" or self.scope in ("section", "paragraph"):
+            units = [own.start for own in self._units(layout)]
+            return [bisect_left(units, own.end) - bisect_left(units, own.start) for own in parts]
+        # Cells, items and headings are read by themselves: what ends in no full stop counts there, too.
+        return [len(self._units(Layout(Answer(own.text)))) for own in parts]
 
     def _units(self, layout: Layout) -> Sequence[Piece]:
         if self.unit == "words":
@@ -84,7 +90,7 @@ class LetterCase:
     kind: str = "english"
 
     def find(self, layout: Layout) -> Finding:
-        words = [word for part in parts_of(layout, self.scope) for word in _words(part)]
+        words = [word for part in parts_of(layout, self.scope) for word in _words(layout.answer, part)]
         cased = [word for word in words if word.text.lower() != word.text.upper()]
         if self.case == "capitalized":
             wrong = [word for word in cased if word.text[0].islower()]
@@ -155,17 +161,16 @@ class Ending:
     def find(self, layout: Layout) -> Finding:
         parts = parts_of(layout, self.scope)
         last = [_last(part) for part in parts]
-        wrong = [own for own in last if not self._fits(layout.answer.text, own)]
+        marks = frozenset(self.marks)
+        # Three full stops are an ellipsis, which leaves the sentence open.
+        text = layout.answer.text
+        wrong = [own for own in last if own.text not in marks or text[own.start - 2 : own.end] == "..."]
         reason = f"{len(parts) - len(wrong)} of {len(parts)} end with {' or '.join(self.marks[::2])}"
         if self.scope == "whole" and wrong:
             reason = f"ends with {wrong[0].text!r}, {' or '.join(self.marks[::2])} wanted"
         return Finding(
             bool(parts) and not wrong, reason, spans(wrong or last, "ending") or layout.answer.whole
         )
-
-    def _fits(self, text: str, last: Piece) -> bool:
-        # Three full stops are an ellipsis, which leaves the sentence open.
-        return last.text in tuple(self.marks) and text[last.start - 2 : last.end] != "..."
 
 
 @dataclass(frozen=True)
@@ -195,19 +200,21 @@ class Keywords:
 
     def find(self, layout: Layout) -> Finding:
         parts = parts_of(layout, self.scope)
+        if not parts:
+            return Finding(False, f"no {self.scope}", layout.answer.whole)
         found: list[Span] = []
-        wrong: list[str] = []
+        wrong: list[tuple[str, int]] = []
         for word in self.words:
             pattern = whole_word(word)
             for part in parts:
                 places = [own.span() for own in pattern.finditer(part.text)]
                 found += [Span(part.start + start, part.start + end, "keyword") for start, end in places]
                 if not self.times.hold(len(places)):
-                    wrong.append(f"{word!r} {len(places)} times, {self.times} wanted")
-        if not parts:
-            return Finding(False, f"no {self.scope}", layout.answer.whole)
-        where = "" if self.scope == "whole" else f" in a {self.scope}"
-        reason = wrong[0] + where if wrong else f"{len(found)} places of {len(self.words)} keywords"
+                    wrong.append((word, len(places)))
+        reason = f"{len(found)} places of {len(self.words)} keywords"
+        if wrong:
+            where = "" if self.scope == "whole" else f" in a {self.scope}"
+            reason = f"{wrong[0][0]!r} {wrong[0][1]} times, {self.times} wanted{where}"
         return Finding(not wrong, reason, tuple(found) or layout.answer.whole)
 
 
@@ -455,26 +462,20 @@ def whole_word(word: str) -> re.Pattern[str]:
     return re.compile(before + r"\s{1,20}".join(pieces) + after, re.IGNORECASE)
 
 
-def _each(layout: Layout, parts: list[Piece], wrong: list[Piece], scope: str, reason: str) -> Finding:
-    if not parts:
-        return Finding(False, f"no {scope}", layout.answer.whole)
-    return Finding(not wrong, reason, spans(wrong or parts, scope))
-
-
-def _words(part: Piece) -> Sequence[Piece]:
-    """Words of a part at their places in the answer; addresses of the web are no words."""
-    urls = [own.span() for own in _URL.finditer(part.text)]
-    words = Answer(part.text).words
-    if urls:
-        starts = [start for start, _ in urls]
-        words = tuple(
+def _words(answer: Answer, part: Piece) -> Sequence[Piece]:
+    """Words of a part; addresses of the web are no words."""
+    words = answer.words_in(part)
+    urls = [(part.start + own.start(), part.start + own.end()) for own in _URL.finditer(part.text)]
+    starts = [start for start, _ in urls]
+    return (
+        [
             own
             for own in words
             if not (index := bisect_right(starts, own.start)) or own.start >= urls[index - 1][1]
-        )
-    if part.start:
-        return [Piece(part.start + own.start, part.start + own.end, own.text) for own in words]
-    return words
+        ]
+        if urls
+        else words
+    )
 
 
 def _last(part: Piece) -> Piece:
@@ -493,6 +494,7 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).strip(" .,:;\"'")
 
 
+@lru_cache(maxsize=100_000)  # of all that there are
 def _has(character: str, codec: str) -> bool:
     try:
         character.encode(codec)
