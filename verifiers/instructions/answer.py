@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from creditlib.types import Span
@@ -107,14 +108,16 @@ class Answer:
         """
         return _pieces(_WORD, self.text)
 
-    def words_in(self, part: Piece) -> tuple[Piece, ...]:
-        """The words that begin in a part of the answer."""
-        first = bisect_left(self._word_starts, part.start)
-        return self.words[first : bisect_left(self._word_starts, part.end, first)]
+    def words_of(self, parts: Sequence[Piece]) -> list[tuple[Piece, ...]]:
+        """The words that begin in each of these parts of the answer."""
+        words, starts = self.words, self._word_starts
+        firsts = [bisect_left(starts, part[0]) for part in parts]
+        ends = [bisect_left(starts, part[1]) for part in parts]
+        return [words[first:end] for first, end in zip(firsts, ends, strict=True)]
 
     @cached_property
     def _word_starts(self) -> list[int]:
-        return [own.start for own in self.words]
+        return [own[0] for own in self.words]
 
     @cached_property
     def lines(self) -> tuple[Piece, ...]:
@@ -138,15 +141,20 @@ class Answer:
         line; a full stop between a small and a capital letter ends one, too ("one.Two"). Abbreviations,
         initials, decimals, addresses and the numbers of a list end none.
         """
+        text = self.text
+        bounds = [0]
+        for match in _SENTENCE_END.finditer(text):
+            at, end = match.span()
+            if text[at] != "." or self._ends_here(bounds[-1], at, end):
+                bounds.append(end)
+        bounds.append(len(text))
         found: list[Piece] = []
-        begin, text = 0, self.text
-        for at, end in self._sentence_ends():
-            start, begin = begin, end
-            if at == start:
-                continue
-            if text[start] == " ":
+        for start, end in pairwise(bounds):
+            first = text[start : start + 1]
+            if first == " ":
                 start += 1
-            if not text[start : start + 1].isalpha():  # as most do, which spares a search
+                first = text[start : start + 1]
+            if not first.isalpha():  # as most are, which spares a search
                 markup = _MARKUP.match(text, start, end)
                 if markup is None:  # also where a number of a list is all
                     continue
@@ -154,17 +162,6 @@ class Answer:
             said = text[start:end].rstrip()
             found.append(_piece(Piece, (start, start + len(said), said)))
         return tuple(found)
-
-    def _sentence_ends(self) -> Iterator[tuple[int, int]]:
-        """Where the marks that end sentences start and end; the last one is the end of the text."""
-        text = self.text
-        start = 0
-        for match in _SENTENCE_END.finditer(text):
-            at, end = match.span()
-            if text[at] != "." or self._ends_here(start, at, end):
-                yield at, end
-                start = end
-        yield len(text), len(text)
 
     def occurrences(self, phrase: str) -> tuple[Piece, ...]:
         """Where `phrase` stands as words of its own: case, the shape of apostrophes and the white space in it

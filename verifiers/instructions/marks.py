@@ -30,7 +30,7 @@ def bullets(answer: Answer, marks: str = BULLETS) -> list[Piece]:
 
 def items(answer: Answer) -> list[tuple[Piece, int]]:
     """Lines that are items of any list, also numbered ones ("1.", "1)"), and where their texts begin."""
-    found = ((line, _ITEM.match(line.text)) for line in outside_code(answer))
+    found = ((line, _ITEM.match(line.text)) for line in outside_code(answer) if not line.text[0].isalpha())
     return [(line, line.start + mark.end()) for line, mark in found if mark]
 
 

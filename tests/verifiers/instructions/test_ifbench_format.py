@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import runpy
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.long_answers import LONG, slow
 from creditlib.types import Check
 from verifiers.instructions.constraint import CONSTRAINTS
 from verifiers.instructions.verifier import Job, Judge
@@ -565,7 +563,6 @@ def test_official_place_0_is_the_one_that_was_asked_for() -> None:
 
 # --------------------------------------------------------------------------- hostile texts
 
-LONG = 50_000
 UNITS = (
     *"()[{\"'“”‘’-*#.,!?|<>/\\1aé中🎉\n\r\t\0\ud800\u200b\u202e\u0301 ",
     *(
@@ -650,26 +647,11 @@ def test_an_empty_answer_keeps_nothing() -> None:
         ] == [0] * 4
 
 
-@pytest.fixture
-def no_collection() -> Iterator[None]:
-    """Now and then Python looks for garbage among all objects of the process, longer than a check takes."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
+@pytest.mark.usefixtures("no_garbage_collection")
 @pytest.mark.parametrize("id", IDS)
-@pytest.mark.usefixtures("no_collection")
-def test_long_texts_take_little_time(id: str) -> None:
-    """50 ms are meant; three times as much is allowed here, since machines are slow or busy. A scan that is
-    not linear takes seconds.
-    """
+def test_long_answers_are_judged_at_once(id: str) -> None:
+    """They begin and end with what some checkers look for before they read on."""
     kwargs, _ = ANSWERS["answer"](id, 0)
-    slow = []
-    for unit in UNITS:
-        text = "Question My Answer: SEPARATOR Zimbabwe\n" + unit * (LONG // len(unit)) + ' a"</i>'
-        begin = time.process_time()
-        one(text, id, **kwargs)
-        if (seconds := time.process_time() - begin) > 0.15:
-            slow.append((unit, round(seconds, 3)))
-    assert slow == []
+    begin, end = "Question My Answer: SEPARATOR Zimbabwe\n", ' a"</i>'
+    answers = [begin + unit * (LONG // len(unit)) + end for unit in UNITS]
+    assert slow({"id": id, "kwargs": kwargs}, answers) == []

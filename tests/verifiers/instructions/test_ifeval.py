@@ -8,12 +8,12 @@ import math
 import os
 import random
 import runpy
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.long_answers import slow
 from creditlib.types import CreditlibError
 from verifiers.instructions import InstructionVerifier, check, nltk_text
 from verifiers.instructions.constraint import CONSTRAINTS
@@ -243,70 +243,11 @@ def test_nltk_cuts_as_it_does_with_its_own_data() -> None:
 
 # --------------------------------------------------------------------------- hostile texts
 
-LONG = 50_000
-HOSTILE = [
-    part * (LONG // len(part))
-    for part in (
-        *"[]*<>\"'`-_.,(){}\n\r\t aA1!。你न\u200d\ud800\x00İ",
-        *("\n\n", "\r\n", "<<", ">>", "**", "* ", "- ", "\n* a", "\n-\n", "*a", "*\n", "* *a", "[a", "]["),
-        *(
-            "a. ",
-            "1. ",
-            "Mr. ",
-            '."',
-            "P.S. ",
-            "\np.s. x",
-            "p. ",
-            "Section 1 ",
-            "\nSECTION 1",
-            "war ",
-            "it\n\n",
-        ),
-        *(
-            "ice ",
-            "ice cream",
-            "a@",
-            "a-",
-            "http://",
-            "www.",
-            "```\n",
-            "***",
-            "\n***\n",
-            "******",
-            "a " * 30 + "\n",
-        ),
-        *(
-            "😀",
-            "\u202eשלום ",
-            "e\u0301",
-            "क्षि",
-            "{}",
-            '{"a":',
-            "My answer is yes.",
-            "Any other questions?",
-            "I A ",
-        ),
-    )
-]
-HOSTILE += ["." * (LONG - 1) + "x", "*" * (LONG - 1) + "x", '"' + "x" * LONG + '"', "[" * 10 + " " * LONG]
-HOSTILE += ["```json\n" + " " * LONG, "Write a poem " + " " * LONG + "about", "<<" + " " * LONG + ">>"]
 
-
+@pytest.mark.usefixtures("no_garbage_collection")
 @pytest.mark.parametrize("id", ARGUMENTS)
-def test_long_hostile_texts_are_read_fast(id: str) -> None:
-    one(id, "warm up")
-    for text in HOSTILE:
-        judge, job = Judge(), Job(text, [{"id": id, "kwargs": ARGUMENTS[id]}])
-        seconds = []
-        for _ in range(5):  # the fastest: other programs run, too
-            start = time.process_time()
-            found = judge(job)[0]
-            seconds.append(time.process_time() - start)
-            if seconds[-1] < 0.05:
-                break
-        assert min(seconds) < 0.05, f"{text[:12]!r}…: {min(seconds):.3f} s"
-        assert found.score in (0.0, 1.0)
-        assert all(0 <= span.start < span.end <= len(text) for span in found.spans)
+def test_long_answers_are_judged_at_once(id: str) -> None:
+    assert slow({"id": id, "kwargs": ARGUMENTS[id]}) == []
 
 
 PIECES = [*"[]*<>\"'`-_.,(){}\n\r\t aZ1!。你न\u200d\ud800\x00İß", "\n\n", "\r\n", "<<", ">>", "***", "******"]

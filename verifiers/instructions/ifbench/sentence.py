@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from verifiers.instructions.answer import Answer, Piece
@@ -44,7 +43,7 @@ def _(answer: Answer, word: str, N: int) -> Finding:
 @constraint("sentence:increment", "Make each sentence exactly {small_n} words longer than the one before.")
 def increment(answer: Answer, small_n: Count) -> Finding:
     """At least two sentences."""
-    counts = map(len, _words_of(answer))
+    counts = map(len, answer.words_of(answer.sentences))
     return _grow(answer, counts, lambda before, after: after == before + small_n, "words")
 
 
@@ -63,7 +62,7 @@ def _(answer: Answer, small_n: int) -> Finding:
 )
 def alliteration_increment(answer: Answer) -> Finding:
     """The longest run counts; one word is no run. At least two sentences."""
-    runs = map(_longest_run, _words_of(answer))
+    runs = map(_longest_run, answer.words_of(answer.sentences))
     return _grow(answer, runs, lambda before, after: after > before, "longest runs")
 
 
@@ -78,16 +77,6 @@ def _(answer: Answer) -> Finding:
         totals.append(sum(same) + runs)
     passed = all(before < after for before, after in pairwise(totals))
     return Finding(passed, f"{_few(totals)} words in runs", answer.whole)
-
-
-def _words_of(answer: Answer) -> Iterator[tuple[Piece, ...]]:
-    """The words of each sentence."""
-    starts = [word[0] for word in answer.words]
-    last = 0
-    for start, end, _ in answer.sentences:
-        first = bisect_left(starts, start, last)
-        last = bisect_left(starts, end, first)
-        yield answer.words[first:last]
 
 
 def _longest_run(words: Sequence[Piece]) -> int:

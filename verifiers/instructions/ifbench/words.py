@@ -6,7 +6,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 
@@ -172,7 +172,7 @@ def _(answer: Answer) -> Finding:
 @constraint("words:last_first", "Begin each sentence with the last word of the one before.")
 def last_first(answer: Answer) -> Finding:
     """At least two sentences."""
-    texts = list(_words_of(answer, answer.sentences))
+    texts = _words_of(answer, answer.sentences)
     pairs = [(one[-1], following[0]) for one, following in pairwise(texts)]
     return _same_words(answer, pairs, "sentences do not begin as the one before ends")
 
@@ -240,7 +240,7 @@ def keywords_specific_position(answer: Answer, keyword: Text, n: Positive, m: Po
     if n > len(answer.sentences):
         return Finding(False, f"{len(answer.sentences)} sentences, no {ordinal(n)}", answer.whole)
     sentence = answer.sentences[n - 1]
-    words = next(_words_of(answer, [sentence]), ())
+    [words] = answer.words_of([sentence])
     placed = words[m - 1 : m - 1 + len(wanted)]
     shown = " ".join(word.text for word in placed) or "missing"
     return Finding(
@@ -285,9 +285,9 @@ def _(answer: Answer, keyword: Text) -> Finding:
 # --------------------------------------------------------------------------- what they share
 
 
-def _words_of(answer: Answer, pieces: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-    """The words in each of these stretches, where there are any."""
-    return (words for words in map(answer.words_in, pieces) if words)
+def _words_of(answer: Answer, parts: Sequence[Piece]) -> list[tuple[Piece, ...]]:
+    """The words of each of these parts, where there are any."""
+    return [words for words in answer.words_of(parts) if words]
 
 
 def _running_texts(answer: Answer) -> list[Piece]:

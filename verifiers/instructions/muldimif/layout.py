@@ -17,7 +17,8 @@ from verifiers.instructions.answer import Answer, Piece
 _RULE = re.compile(r"(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,}")
 _UNDERLINE = re.compile(r"=+|--+")
 _MARGINS = ("", " ", "  ", "   ")  # with more spaces before it a line is code
-_SPECIAL = frozenset("#>*-_")  # with which headings, quotes and rules begin
+_RULES = frozenset("*-_")
+_SPECIAL = frozenset("#>") | _RULES  # with which headings, quotes and rules begin
 _ENDS = ("\n", "\r")  # of lines
 _UNDERLINES = frozenset("=-")
 _DASHES = re.compile(r":?-+:?")
@@ -31,11 +32,12 @@ _JSON_TRIES = 20  # places in an answer where JSON may begin and does not
 
 
 class Heading(NamedTuple):
-    """A Markdown heading: its level, its line, its words without markup."""
+    """A Markdown heading: its level, its line, its words without markup; where it and its underline end."""
 
     level: int
     line: Piece
     title: str
+    end: int
 
 
 class Table(NamedTuple):
@@ -105,9 +107,9 @@ class Layout:
         found: list[Piece] = []
         ends = [own.line.start for own in self.headings[1:]] + [len(self.answer.text)]
         for heading, end in zip(self.headings, ends, strict=False):
-            text = self.answer.text[heading.line.end : end].rstrip()
-            if inner := text.lstrip():
-                start = heading.line.end + len(text) - len(inner)
+            below = self.answer.text[heading.end : end]
+            if inner := below.strip():
+                start = heading.end + below.find(inner)
                 found.append(Piece(start, start + len(inner), inner))
         return tuple(found)
 
@@ -155,9 +157,9 @@ class Layout:
         )
 
     @cached_property
-    def _not_prose(self) -> _Cover:
+    def _not_prose(self) -> Stretches:
         lines = [own.line for own in self.headings] + [own.whole for own in self.tables]
-        return _Cover([*lines, *self._lines.code, *self._lines.other])
+        return Stretches([*lines, *self._lines.code, *self._lines.other])
 
     @cached_property
     def _lines(self) -> _Lines:
@@ -205,27 +207,28 @@ class _Lines:
                 self.tables.append(table)
                 after_table = index + 2 + len(table.rows)
             elif first in _SPECIAL or below in _UNDERLINES or line.start in self._items:
-                self._read_line(index)  # others, which are most, are text of a paragraph
+                self._read_line(index, first)  # others, which are most, are text of a paragraph
             elif self._in_item:
                 self._go_on(index)
 
-    def _read_line(self, index: int) -> None:
+    def _read_line(self, index: int, first: str) -> None:
         line = self._lines[index]
-        if heading := marks.HEADING.match(line.text):
+        if first == "#" and (heading := marks.HEADING.match(line.text)):
             self._in_item = False
-            self._add_heading(len(heading[1]), line, heading[2].rstrip("#"))
-        elif _RULE.fullmatch(line.text) and self._indent(index) in _MARGINS:
+            self._add_heading(len(heading[1]), line, heading[2].rstrip("#"), line.end)
+        elif first in _RULES and _RULE.fullmatch(line.text) and self._indent(index) in _MARGINS:
             self._in_item = False
             self.other.append(line)
-        elif line.text[0] == ">":
+        elif first == ">":
             if line.text.strip(" \t>"):
                 self.quotes.append(line)
         elif line.start in self._items and not self._indent(index).startswith(("   ", "\t")):
             self.items.append((line.start, line.end))
             self._in_item = True
         elif level := 0 if line.start in self._items else self._underlined(index):
-            self.other.append(self._lines[index + 1])
-            self._add_heading(level, line, line.text)
+            below = self._lines[index + 1]
+            self.other.append(below)
+            self._add_heading(level, line, line.text, below.end)
         elif self._in_item:
             self._go_on(index)
 
@@ -237,9 +240,9 @@ class _Lines:
         else:
             self.items[-1] = self.items[-1][0], line.end
 
-    def _add_heading(self, level: int, line: Piece, title: str) -> None:
+    def _add_heading(self, level: int, line: Piece, title: str, end: int) -> None:
         if words := plain_words(title):
-            self.headings.append(Heading(level, line, words))
+            self.headings.append(Heading(level, line, words, end))
 
     def _underlined(self, index: int) -> int:
         """The level of the heading that the next line makes of this one: 1 by ===, 2 by ---, 0 for none."""
@@ -284,14 +287,14 @@ class _Lines:
 _NOWHERE = (sys.maxsize, sys.maxsize)
 
 
-class _Cover:
+class Stretches:
     """Stretches of a text that do not overlap."""
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self._stretches = sorted({own.start: own.end for own in pieces}.items())
 
     def without(self, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-        """Those that do not begin within a stretch. They are in order."""
+        """Those of some pieces that do not begin within a stretch. The pieces are in order."""
         if not self._stretches:
             return pieces
         found: list[Piece] = []
@@ -328,19 +331,20 @@ def _refuse(constant: str) -> Any:
 
 
 def _cells(line: Piece) -> tuple[Piece, ...]:
-    """Cells of a table's line; a vertical line behind a backslash does not part them."""
-    cells: list[Piece] = []
-    start = line.start
-    for cell in _bars_apart(line.text):
-        inner = cell.strip()
-        begin = start + (cell.index(inner[0]) if inner else len(cell))
-        cells.append(Piece(begin, begin + len(inner), inner))
-        start += len(cell) + 1
-    if len(cells) > 1 and not cells[0].text:
+    """Cells of a table's line; bars at its ends stand around them."""
+    start, cells = line.start, _bars_apart(line.text)
+    if len(cells) > 1 and not cells[0]:
         del cells[0]
-    if len(cells) > 1 and not cells[-1].text:
+        start += 1
+    if len(cells) > 1 and not cells[-1]:
         del cells[-1]
-    return tuple(cells)
+    found: list[Piece] = []
+    for cell in cells:
+        inner = cell.strip()
+        begin = start + cell.find(inner)
+        found.append(Piece(begin, begin + len(inner), inner))
+        start += len(cell) + 1
+    return tuple(found)
 
 
 def _sentences_of(cell: Piece) -> Iterable[Piece]:
@@ -352,6 +356,7 @@ def _sentences_of(cell: Piece) -> Iterable[Piece]:
 
 
 def _bars_apart(text: str) -> list[str]:
+    """What stands between vertical lines; one behind a backslash does not part."""
     if "\\" not in text:
         return text.split("|")
     bars = [own.start() for own in re.finditer(r"\\.|\|", text) if own[0] == "|"]

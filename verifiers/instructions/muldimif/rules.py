@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, chain, pairwise
 from typing import Literal, Protocol
 
 from creditlib.types import Span
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, spans
 from verifiers.instructions.language import is_in
-from verifiers.instructions.muldimif.layout import Heading, Layout, Table, depth, plain_words
+from verifiers.instructions.muldimif.layout import Heading, Layout, Stretches, Table, depth, plain_words
 from verifiers.instructions.muldimif.wording import ANY, SOME, Bounds
 
 Scope = Literal["whole", "sentence", "paragraph", "section", "cell", "entry", "heading", "table"]
 Case = Literal["capitalized", "upper", "lower"]
 
 _CLOSING = " \t\r\n\"'”’»)*_~`|」』）"  # what may stand behind the mark that ends a text
-_URL = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}")
+_ADDRESS = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f]")
 _KANA = re.compile("[\u3040-\u30ff]")
@@ -67,11 +68,20 @@ class Size:
 
     def _counts(self, layout: Layout, parts: Sequence[Piece]) -> list[int]:
         """How many units each part has."""
-        if self.unit == "words" or self.scope in ("section", "paragraph"):
-            units = [own.start for own in self._units(layout)]
-            return [bisect_left(units, own.end) - bisect_left(units, own.start) for own in parts]
-        # Cells, items and headings are read by themselves: what ends in no full stop counts there, too.
-        return [len(self._units(Layout(Answer(own.text)))) for own in parts]
+        if self._are_units_of_all(layout):
+            return _starting_in(parts, self._units(layout))
+        # By themselves, one below the other: here also counts what ends in no full stop.
+        answer = Answer("\n\n".join([own.text for own in parts]))
+        units = answer.sentences if self.unit == "sentences" else self._units(Layout(answer))
+        ends = accumulate([len(own.text) + 2 for own in parts])
+        return _starting_in([Piece(*own, "") for own in pairwise([0, *ends])], units)
+
+    def _are_units_of_all(self, layout: Layout) -> bool:
+        """Whether what is counted in the parts is the same as in the whole answer."""
+        if self.unit == "words" or self.scope in ("section", "paragraph", "table"):
+            return True
+        in_list = self.scope == "entry" and not layout.cells
+        return in_list and self.unit == "sentences"
 
     def _units(self, layout: Layout) -> Sequence[Piece]:
         if self.unit == "words":
@@ -90,7 +100,7 @@ class LetterCase:
     kind: str = "english"
 
     def find(self, layout: Layout) -> Finding:
-        words = [word for part in parts_of(layout, self.scope) for word in _words(layout.answer, part)]
+        words = _words(layout.answer, parts_of(layout, self.scope))
         cased = [word for word in words if word.text.lower() != word.text.upper()]
         if self.case == "capitalized":
             wrong = [word for word in cased if word.text[0].islower()]
@@ -206,8 +216,9 @@ class Keywords:
         wrong: list[tuple[str, int]] = []
         for word in self.words:
             pattern = whole_word(word)
+            there = pattern.search(layout.answer.text) is not None
             for part in parts:
-                places = [own.span() for own in pattern.finditer(part.text)]
+                places = [own.span() for own in pattern.finditer(part.text)] if there else []
                 found += [Span(part.start + start, part.start + end, "keyword") for start, end in places]
                 if not self.times.hold(len(places)):
                     wrong.append((word, len(places)))
@@ -462,20 +473,17 @@ def whole_word(word: str) -> re.Pattern[str]:
     return re.compile(before + r"\s{1,20}".join(pieces) + after, re.IGNORECASE)
 
 
-def _words(answer: Answer, part: Piece) -> Sequence[Piece]:
-    """Words of a part; addresses of the web are no words."""
-    words = answer.words_in(part)
-    urls = [(part.start + own.start(), part.start + own.end()) for own in _URL.finditer(part.text)]
-    starts = [start for start, _ in urls]
-    return (
-        [
-            own
-            for own in words
-            if not (index := bisect_right(starts, own.start)) or own.start >= urls[index - 1][1]
-        ]
-        if urls
-        else words
-    )
+def _starting_in(parts: Sequence[Piece], units: Sequence[Piece]) -> list[int]:
+    """How many units start in each part."""
+    starts = [own[0] for own in units]
+    firsts = [bisect_left(starts, own[0]) for own in parts]
+    return [bisect_left(starts, own[1]) - first for own, first in zip(parts, firsts, strict=True)]
+
+
+def _words(answer: Answer, parts: Sequence[Piece]) -> Sequence[Piece]:
+    """Words of parts; addresses of the web are no words."""
+    addresses = Stretches(Piece(*own.span(), own[0]) for own in _ADDRESS.finditer(answer.text))
+    return addresses.without(tuple(chain.from_iterable(answer.words_of(parts))))
 
 
 def _last(part: Piece) -> Piece:
