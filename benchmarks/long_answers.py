@@ -91,14 +91,14 @@ def main() -> None:
 
 
 def seconds(judge: Judge, constraint: Mapping[str, Any], answer: str, limit: float = LIMIT) -> float:
-    """CPU time of one verdict; the least of `TRIES`, if the first takes longer than `limit`."""
+    """CPU time of one verdict; the least of `TRIES`, if the first takes a little longer than `limit`."""
     least = float("inf")
     for _ in range(TRIES):
         layout_of.cache_clear()  # which constraints of the same answer share
         start = time.process_time()
         [check] = judge(Job(answer, [constraint]))
         least = min(least, time.process_time() - start)
-        if least <= limit:
+        if least <= limit or least > 10 * limit:
             break
     assert all(0 <= start < end <= len(answer) for start, end, _ in check.spans), constraint
     return least

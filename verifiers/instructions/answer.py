@@ -42,11 +42,12 @@ _ABBREVIATION = (
 # Within numbers ("1,000.50", "10:30", "2024-05-01"), next to one ("v1.2"), and in "Ph.D".
 _JOINED = r"(?<=\d)[,:/-](?=\d)|(?<=\d)\.|\.(?=\d)|(?<=Ph)\.(?=D)|(?<=[BM])\.(?=Sc)"
 _PART = rf"(?:(?:{_JOINED}){_RUN})*+(?:['’@&]{_RUN}(?:(?:{_JOINED}){_RUN})*+){{0,3}}+"
+_GOES_ON = r"[._+@,:/'’&\-\u2010\u2011][^\W_]"  # what all that follows begins with; most words end before
 _WORD = re.compile(
     rf"[{_UNSPACED}]|https?://[^\s<>()\[\]\"]+"
-    rf"|{_RUN}(?:{_ADDRESS}|{_ABBREVIATION}|{_PART}(?:[-\u2010\u2011]{_RUN}{_PART}){{0,3}}+)"
+    rf"|{_RUN}(?:(?!{_GOES_ON})|{_ADDRESS}|{_ABBREVIATION}|{_PART}(?:[-\u2010\u2011]{_RUN}{_PART}){{0,3}}+)"
 )
-_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")  # from its first to its last character that is no white space
+_LINE = re.compile(r"\S[^\r\n]*+")  # from its first character that is no white space
 _PARAGRAPH = re.compile(r"\S[^\r\n]*+(?:(?:\r\n|\r|\n)[^\S\r\n]*+\S[^\r\n]*+)*+")
 _STOPS = ".!?…؟۔।॥"
 _WIDE_STOPS = "。！？｡"  # nothing need follow them
@@ -66,6 +67,7 @@ _BEFORE_NUMBERS = frozenset(
 _BEFORE_SMALL = frozenset(
     "etc inc ltd co corp jr sr al a.m p.m b.c a.d ph.d".split()
 )  # "etc. and", "etc. We"
+_ABBREVIATIONS = _TITLES | _BEFORE_NUMBERS | _BEFORE_SMALL
 _OPENING = re.compile(r".*[(\[\"'“‘*_]")
 _LONGEST = 100  # longer ones without white space are addresses or code
 _ONLINE = re.compile(r"://|@|^www\.")
@@ -106,7 +108,7 @@ class Answer:
         each, so is each character of Chinese and Japanese; punctuation and rules ("____") are none.
         Underscores, dots between other letters and more than three hyphens join no words.
         """
-        return _pieces(_WORD, self.text)
+        return tuple([_piece(Piece, (own.start(), own.end(), own[0])) for own in _WORD.finditer(self.text)])
 
     def words_of(self, parts: Sequence[Piece]) -> list[tuple[Piece, ...]]:
         """The words that begin in each of these parts of the answer."""
@@ -122,18 +124,12 @@ class Answer:
     @cached_property
     def lines(self) -> tuple[Piece, ...]:
         """Lines that are not blank, without the white space around them."""
-        return _pieces(_LINE, self.text)
+        return _stripped(_LINE, self.text)
 
     @cached_property
     def paragraphs(self) -> tuple[Piece, ...]:
         """What stands between blank lines, without the white space around it."""
-        return tuple(
-            [
-                _piece(Piece, (own.start(), own.start() + len(said), said))
-                for own in _PARAGRAPH.finditer(self.text)
-                for said in [own[0].rstrip()]
-            ]
-        )
+        return _stripped(_PARAGRAPH, self.text)
 
     @cached_property
     def sentences(self) -> tuple[Piece, ...]:
@@ -190,18 +186,18 @@ class Answer:
         after = text[end : end + 1]
         if after.isalpha():
             return self._stops_within(start, at)
-        if not after or text.startswith("..", at) or not text[max(at - 1, 0)].isalnum():
+        if not after or not at or not text[at - 1].isalnum() or text.startswith("..", at):
             return True
         before = text[max(start, at - 12) : at].split()[-1]
         if not before.isalnum() and (edge := _OPENING.match(before)):
             before = before[edge.end() :]
         word = before.lower()
-        if word in _TITLES or (len(before) == 1 and before != "I" and before.isalpha() and before.isupper()):
-            return False
-        if word in _BEFORE_NUMBERS or word in _BEFORE_SMALL:
+        if word in _ABBREVIATIONS:
             after = text[end : end + 2].lstrip()[:1]
-            if after.isdigit() if word in _BEFORE_NUMBERS else after.islower():
+            if word in _TITLES or (after.isdigit() if word in _BEFORE_NUMBERS else after.islower()):
                 return False
+        if len(before) == 1 and before != "I" and before.isalpha() and before.isupper():
+            return False
         # "1." at the beginning of a line numbers it.
         return not (before.isdigit() and not text[start : at - len(before)].strip(" \t#>*_-"))
 
@@ -225,6 +221,12 @@ def _search(phrase: str) -> tuple[str, re.Pattern[str]]:
     return words[0], re.compile(first + r"\s+".join(map(re.escape, words)) + last)
 
 
-def _pieces(pattern: re.Pattern[str], text: str) -> tuple[Piece, ...]:
-    """All matches."""
-    return tuple([_piece(Piece, (own.start(), own.end(), own[0])) for own in pattern.finditer(text)])
+def _stripped(pattern: re.Pattern[str], text: str) -> tuple[Piece, ...]:
+    """All matches, without the white space at their ends."""
+    return tuple(
+        [
+            _piece(Piece, (own.start(), own.start() + len(said), said))
+            for own in pattern.finditer(text)
+            for said in [own[0].rstrip()]
+        ]
+    )

@@ -386,11 +386,8 @@ def _same_words(
     answer: Answer, pairs: Sequence[tuple[Piece, Piece]], what: str, wrong: int | None = None
 ) -> Finding:
     if wrong is None:
-        wrong = sum(one.text != other.text and key(one) != key(other) for one, other in pairs)
-    words: list[Piece] = []
-    for word in chain.from_iterable(pairs):
-        if not words or words[-1] is not word:  # one word may be a sentence
-            words.append(word)
+        wrong = sum([one.text != other.text and key(one) != key(other) for one, other in pairs])
+    words = dict.fromkeys(chain.from_iterable(pairs))  # one word may be a sentence
     where = spans(words, "word") or answer.whole
     return Finding(bool(pairs) and not wrong, f"{wrong} of {len(pairs)} {what}", where)
 

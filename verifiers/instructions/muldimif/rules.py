@@ -71,9 +71,10 @@ class Size:
         if self._are_units_of_all(layout):
             return _starting_in(parts, self._units(layout))
         # By themselves, one below the other: here also counts what ends in no full stop.
-        answer = Answer("\n\n".join([own.text for own in parts]))
+        between = "\n" if self.unit == "sentences" else "\n\n"
+        answer = Answer(between.join([own.text for own in parts]))
         units = answer.sentences if self.unit == "sentences" else self._units(Layout(answer))
-        ends = accumulate([len(own.text) + 2 for own in parts])
+        ends = accumulate([len(own.text) + len(between) for own in parts])
         return _starting_in([Piece(*own, "") for own in pairwise([0, *ends])], units)
 
     def _are_units_of_all(self, layout: Layout) -> bool:
