@@ -61,6 +61,7 @@ WORDS = (
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 3, 2**70, 0.5, 1e308, math.nan, math.inf),
     *("", " ", "a", "at least", "integer", "dict", "HashMap", "\x00", "\ud800", "(", "x" * 3000),
+    *("a{99999999999}", "[[a", "(" * 3000 + ")" * 3000),
     *(json.loads("[" * deep + "]" * deep) for deep in (40, 70, 120)),
     json.loads('{"properties": {"x": ' * 60 + "1" + "}}" * 60),
     *({"properties": {"x": None}}, {"items": 5, "enum": [None, {}, math.nan]}, {"a": [], "b": [""]}),

@@ -182,6 +182,26 @@ def test_impossible_arguments_are_refused(id: str, arguments: dict[str, Any], re
     assert reason in found.reason
 
 
+@pytest.mark.parametrize("keyword", ["(", "a{99999999999}", "(" * 3000 + ")" * 3000])
+@pytest.mark.parametrize(
+    ("id", "argument"),
+    [
+        ("keywords:existence", "keywords"),
+        ("keywords:frequency", "keyword"),
+        ("detectable_content:postscript", "postscript_marker"),
+        ("detectable_format:multiple_sections", "section_spliter"),
+    ],
+)
+def test_what_the_public_code_cannot_take_for_a_regular_expression(
+    id: str, argument: str, keyword: str
+) -> None:
+    given = [keyword] if argument == "keywords" else keyword
+    found = one(id, "Some text.", mode="official", **{**ARGUMENTS[id], argument: given})
+    assert math.isnan(found.score)
+    assert "the public checker fails here" in found.reason
+    assert one(id, "Some text.", **{**ARGUMENTS[id], argument: given}).score == 0
+
+
 def test_arguments_stand_for_all_constraints() -> None:
     load_constraints()
     own = {id for id, each in CONSTRAINTS.items() if "ifeval" in each.sound.__module__}

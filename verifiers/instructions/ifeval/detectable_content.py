@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from creditlib.types import Span
 from verifiers.instructions.answer import NOT_AFTER_WORD, NOT_BEFORE_WORD, Answer
 from verifiers.instructions.constraint import Finding, Positive, Text, UnverifiableError, compare, constraint
+from verifiers.instructions.ifeval._official import official_pattern
 
 _BRACKETS = re.compile(rf"{NOT_AFTER_WORD}(?<!!)\[([^\[\]\n]+)\](?!\()")  # no link, image or index
 _QUOTED = re.compile(r"\"|(?<![^\W\d_])'")  # ["a"], ['a'], but not [client's name]
@@ -62,12 +63,7 @@ def postscript(answer: Answer, postscript_marker: Text) -> Finding:
 def _(answer: Answer, postscript_marker: Text) -> Finding:
     marker = postscript_marker.strip()
     pattern = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}.get(marker, marker.lower())
-    try:
-        found = re.search(pattern, answer.text.lower(), re.MULTILINE)
-    except re.error as error:
-        raise UnverifiableError(
-            f"the public checker fails here: it takes {marker!r} for a regular expression ({error})"
-        ) from None
+    found = official_pattern(marker, pattern, re.MULTILINE).search(answer.text.lower())
     if found is None:
         return Finding(False, "there is no postscript", answer.whole)
     return _postscript(answer, min(found.start(), len(answer.text)), "")

@@ -17,6 +17,7 @@ from verifiers.instructions.constraint import (
     constraint,
     spans,
 )
+from verifiers.instructions.ifeval._official import official_pattern
 from verifiers.instructions.marks import bullets
 
 # Asterisks hug what they mark, and stand outside of words: "2*3*4" and "* a * b" mark nothing.
@@ -127,12 +128,7 @@ def multiple_sections(answer: Answer, num_sections: Positive, section_spliter: T
 
 @multiple_sections.official
 def _(answer: Answer, num_sections: Positive, section_spliter: Text) -> Finding:
-    try:
-        header = re.compile(rf"\s?{section_spliter.strip()}\s?\d+\s?")
-    except re.error as error:
-        raise UnverifiableError(
-            f"the public checker fails here: it takes {section_spliter!r} for a regular expression ({error})"
-        ) from None
+    header = official_pattern(section_spliter, rf"\s?{section_spliter.strip()}\s?\d+\s?")
     found = [Span(*match.span(), "header") for match in header.finditer(answer.text)]
     return _sections(answer, found, num_sections)
 

@@ -23,6 +23,7 @@ from verifiers.instructions.constraint import (
     constraint,
     spans,
 )
+from verifiers.instructions.ifeval._official import official_pattern
 
 Letter = Annotated[str, Field(min_length=1, max_length=1)]
 
@@ -92,12 +93,7 @@ def _occurrences(answer: Answer, phrase: str) -> tuple[Piece, ...]:
 
 def _matches(answer: Answer, pattern: str) -> list[Piece]:
     """Public checkers take keywords for regular expressions, anywhere in the text."""
-    try:
-        found = re.finditer(pattern, answer.text, flags=re.IGNORECASE)
-    except re.error as error:
-        raise UnverifiableError(
-            f"the public checker fails here: it takes {pattern!r} for a regular expression ({error})"
-        ) from None
+    found = official_pattern(pattern, pattern, re.IGNORECASE).finditer(answer.text)
     return [Piece(*match.span(), match[0]) for match in found]
 
 
