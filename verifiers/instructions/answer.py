@@ -111,11 +111,21 @@ class Answer:
         return tuple([_piece(Piece, (own.start(), own.end(), own[0])) for own in _WORD.finditer(self.text)])
 
     def words_of(self, parts: Sequence[Piece]) -> list[tuple[Piece, ...]]:
-        """The words that begin in each of these parts of the answer."""
+        """The words of each of these parts of the answer. One that goes beyond its part is cut there, as an
+        address is at the next cell of a table.
+        """
         words, starts = self.words, self._word_starts
         firsts = [bisect_left(starts, part[0]) for part in parts]
         ends = [bisect_left(starts, part[1]) for part in parts]
-        return [words[first:end] for first, end in zip(firsts, ends, strict=True)]
+        found = [words[first:end] for first, end in zip(firsts, ends, strict=True)]
+        if not all(map(str.isalnum, [word[2] for word in words])):  # others have no place to be cut at
+            for index, (part, first, end) in enumerate(zip(parts, firsts, ends, strict=True)):
+                if (first and words[first - 1][1] > part[0]) or (end and words[end - 1][1] > part[1]):
+                    found[index] = tuple(
+                        Piece(part.start + own.start, part.start + own.end, own.text)
+                        for own in Answer(part.text).words
+                    )
+        return found
 
     @cached_property
     def _word_starts(self) -> list[int]:

@@ -24,7 +24,7 @@ def official_pattern(argument: str, pattern: str, flags: int = 0) -> re.Pattern[
         warnings.simplefilter("ignore", FutureWarning)  # "[[" may mean something else one day
         try:
             return re.compile(pattern, flags)
-        except (re.error, OverflowError, RecursionError) as error:
+        except (re.error, OverflowError, RecursionError, ValueError) as error:
             raise UnverifiableError(
                 f"the public checker fails here: it takes {argument!r:.80} for a regular expression ({error})"
             ) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -79,13 +78,23 @@ class Layout:
 
     @cached_property
     def paragraphs(self) -> tuple[Piece, ...]:
-        """Between blank lines, without headings, tables, code and rules."""
-        prose = [line.start for line in self._not_prose.without(self.answer.lines)]
-        return tuple(
-            own
-            for own in self.answer.paragraphs
-            if bisect_left(prose, own.start) < bisect_left(prose, own.end)
-        )
+        """Between blank lines, headings, tables, code and rules."""
+        prose = self._not_prose.without(self.answer.lines)
+        if len(prose) == len(self.answer.lines):
+            return self.answer.paragraphs
+        firsts = {own.start for own in self.answer.paragraphs}
+        places = {line.start for line in prose}
+        found: list[tuple[int, int]] = []
+        goes_on = False
+        for line in self.answer.lines:
+            if line.start not in places:
+                goes_on = False
+            elif goes_on and line.start not in firsts:
+                found[-1] = found[-1][0], line.end
+            else:
+                found.append((line.start, line.end))
+                goes_on = True
+        return tuple(Piece(start, end, self.answer.text[start:end]) for start, end in found)
 
     @cached_property
     def sentences(self) -> tuple[Piece, ...]:
@@ -125,11 +134,17 @@ class Layout:
     @property
     def entries(self) -> tuple[Piece, ...]:
         """What a list lists: a table's rows, or a list's items."""
-        rows = (row for table in self.tables for row in table.rows)
-        found = tuple(
-            Piece(row[0].start, row[-1].end, self.answer.text[row[0].start : row[-1].end]) for row in rows
+        return self.rows or self.items
+
+    @property
+    def rows(self) -> tuple[Piece, ...]:
+        """Rows of tables below their headers."""
+        text = self.answer.text
+        return tuple(
+            Piece(row[0].start, row[-1].end, text[row[0].start : row[-1].end])
+            for table in self.tables
+            for row in table.rows
         )
-        return found or self.items
 
     @cached_property
     def json(self) -> tuple[Any, Piece] | None:

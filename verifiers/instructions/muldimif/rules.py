@@ -14,17 +14,25 @@ from creditlib.types import Span
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, spans
 from verifiers.instructions.language import is_in
-from verifiers.instructions.muldimif.layout import Heading, Layout, Stretches, Table, depth, plain_words
+from verifiers.instructions.muldimif.layout import (
+    Heading,
+    Layout,
+    Stretches,
+    Table,
+    depth,
+    plain_words,
+)
 from verifiers.instructions.muldimif.wording import ANY, SOME, Bounds
 
 Scope = Literal["whole", "sentence", "paragraph", "section", "cell", "entry", "heading", "table"]
 Case = Literal["capitalized", "upper", "lower"]
 
 _CLOSING = " \t\r\n\"'”’»)*_~`|」』）"  # what may stand behind the mark that ends a text
-_ADDRESS = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.]{1,64}")
+_ADDRESS = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|(?<![\w.+-])[\w.+-]++@[\w-]{1,64}\.[\w.]{1,64}")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f]")
 _KANA = re.compile("[\u3040-\u30ff]")
+_FULL_STOP = "。"  # which always ends a sentence, and makes no number of a list of "5" as white space would
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
@@ -68,21 +76,18 @@ class Size:
 
     def _counts(self, layout: Layout, parts: Sequence[Piece]) -> list[int]:
         """How many units each part has."""
-        if self._are_units_of_all(layout):
+        if self.unit == "words":
+            return list(map(len, layout.answer.words_of(parts)))
+        if self.scope in ("section", "paragraph", "sentence", "table"):
+            if self.unit == "entries":  # of this part, whatever stands in others
+                found = zip(_starting_in(parts, layout.rows), _starting_in(parts, layout.items), strict=True)
+                return [rows or items for rows, items in found]
             return _starting_in(parts, self._units(layout))
-        # By themselves, one below the other: here also counts what ends in no full stop.
-        between = "\n" if self.unit == "sentences" else "\n\n"
-        answer = Answer(between.join([own.text for own in parts]))
-        units = answer.sentences if self.unit == "sentences" else self._units(Layout(answer))
-        ends = accumulate([len(own.text) + len(between) for own in parts])
-        return _starting_in([Piece(*own, "") for own in pairwise([0, *ends])], units)
-
-    def _are_units_of_all(self, layout: Layout) -> bool:
-        """Whether what is counted in the parts is the same as in the whole answer."""
-        if self.unit == "words" or self.scope in ("section", "paragraph", "table"):
-            return True
-        in_list = self.scope == "entry" and not layout.cells
-        return in_list and self.unit == "sentences"
+        if self.unit == "sentences":
+            if self.scope == "entry" and not layout.rows:
+                return _starting_in(parts, layout.sentences)
+            return _sentences_of_each(parts)
+        return [len(self._units(Layout(Answer(own.text)))) for own in parts]
 
     def _units(self, layout: Layout) -> Sequence[Piece]:
         if self.unit == "words":
@@ -474,17 +479,31 @@ def whole_word(word: str) -> re.Pattern[str]:
     return re.compile(before + r"\s{1,20}".join(pieces) + after, re.IGNORECASE)
 
 
-def _starting_in(parts: Sequence[Piece], units: Sequence[Piece]) -> list[int]:
-    """How many units start in each part."""
-    starts = [own[0] for own in units]
+def _starting_in(parts: Sequence[Piece], pieces: Sequence[Piece]) -> list[int]:
+    """How many pieces start in each part."""
+    starts = [own[0] for own in pieces]
     firsts = [bisect_left(starts, own[0]) for own in parts]
     return [bisect_left(starts, own[1]) - first for own, first in zip(parts, firsts, strict=True)]
 
 
+def _sentences_of_each(parts: Sequence[Piece]) -> list[int]:
+    """How many sentences each part has by itself, where also counts what ends in no full stop."""
+    text = "".join([own.text + _FULL_STOP for own in parts])
+    ends = accumulate([len(own.text) + 1 for own in parts])
+    return _starting_in([Piece(*own, "") for own in pairwise([0, *ends])], Answer(text).sentences)
+
+
 def _words(answer: Answer, parts: Sequence[Piece]) -> Sequence[Piece]:
     """Words of parts; addresses of the web are no words."""
-    addresses = Stretches(Piece(*own.span(), own[0]) for own in _ADDRESS.finditer(answer.text))
-    return addresses.without(tuple(chain.from_iterable(answer.words_of(parts))))
+    words = tuple(chain.from_iterable(answer.words_of(parts)))
+    if not _ADDRESS.search(answer.text):
+        return words
+    addresses = Stretches(
+        Piece(part.start + own.start(), part.start + own.end(), own[0])
+        for part in parts
+        for own in _ADDRESS.finditer(part.text)
+    )
+    return addresses.without(words)
 
 
 def _last(part: Piece) -> Piece:
