@@ -40,11 +40,11 @@ MARKS = "()[]{}<>\"'“”‘’`-–_*#.,;:!?|/\\=~@1aAéZ中你😀\n\r\t\0 \x
 PIECES = (
     "\n\n¦\r\n¦\n ¦ \n\n¦<<¦>>¦**¦***¦\n***\n¦()¦(]¦[a¦][¦([{}])¦"
     "a ¦a. ¦a.¦A. ¦A.B. ¦ab ¦1 ¦1. ¦1.¦1,¦Mr. ¦p. ¦?!¦!? ¦.\"¦!?\n¦...a¦I A ¦word ¦cat's ¦level ¦the and ¦"
-    "you ¦one two ¦ice cream¦tea ¦a@¦a-¦a_¦a/¦http://¦www.¦a://¦http://a.b ¦"
+    "you ¦one two ¦ice cream¦ice ¦tea ¦cat¦a@¦a-¦a_¦a/¦http://¦www.¦a://¦http://a.b ¦"
     "e\u0301¦\u0915\u094d\u0937\u093f¦\u202e\u05e9\u05dc\u05d5\u05dd ¦\uff8a¦学¦学 ¦学。¦あ。¦你好！¦"
     "\U0001f3f4\U000e0067¦\U0001f469\u200d\U0001f469¦a😀\n¦a 😀.\n¦é ¦\u0645\u0631\u062d\u0628\u0627 ¦"
     "B\n¦1\n¦a\n=\n¦a\n--\n¦a\n\n¦\n-\n¦-\n¦*\n¦#\n¦# a\n¦## a\n\n¦> q\n¦* ¦- ¦* a.\n¦- a\n¦- a\n\n¦1. a\n¦"
-    "* *a¦* \n¦\n* a¦ - a\n¦---\n¦***\n¦```\n¦~~~\n¦**a**\n¦"
+    "*a¦** a¦******¦* *a¦* \n¦\n* a¦ - a\n¦---\n¦***\n¦```\n¦~~~\n¦**a**\n¦"
     "| a ¦|-¦a|\n¦a.|\n¦|a\n¦|\n¦| a |\n|---|\n¦\\|¦|-|\n¦"
     '<a ¦<a "¦<a b="c">¦<i>¦</i>¦<em><i>¦<i>a b c</i> d ¦<think>¦</think>¦{}¦{"a":¦[1,¦""¦'
     '\'\'¦"a" ¦\'a "b ¦"",¦"a,¦,""x¦\t"¦"a"\t¦a,b\n¦a;b,¦'
@@ -55,7 +55,8 @@ PIECES = (
 ANSWERS = (
     *(piece * (LONG // len(piece)) for piece in (*MARKS, *PIECES)),
     *("." * LONG + "x", "*" * LONG + "x", " " * LONG + ".", "[" * 10 + " " * LONG, "<<" + " " * LONG + ">>"),
-    *('"' + "x" * LONG + '"', "```json\n" + " " * LONG, "tea" + " " * LONG + "pot", "Write a" + " " * LONG),
+    *('"' + "x" * LONG + '"', "```json\n" + " " * LONG, "tea" + " " * LONG + "pot"),
+    "Write a poem " + " " * LONG + "about",
     *("- a\n" + "b\n" * (LONG // 2), "- a\n" + " b\n" * (LONG // 3), "# a\n" + "b. " * (LONG // 3)),
     *("| a |\n|---|\n" + "| b |\n" * (LONG // 6), "a|a\n-|-\n" + "b|\n" * (LONG // 3)),
     "Question My Answer: SEPARATOR Zimbabwe\n" + "x " * (LONG // 2) + 'a"</i>',
@@ -102,6 +103,10 @@ def seconds(judge: Judge, constraint: Mapping[str, Any], answer: str, limit: flo
         least = min(least, time.process_time() - start)
         if least <= limit or least > 10 * limit:
             break
+    assert check.score in (0.0, 1.0) or judge.mode == "official", (
+        constraint,
+        check,
+    )  # nobody has all of these
     assert all(0 <= start < end <= len(answer) for start, end, _ in check.spans), constraint
     return least
 
@@ -152,7 +157,7 @@ def public_constraints(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _kind(rule: Any) -> tuple[str, ...]:
     """What decides how a rule is checked: its class, and what it counts or reads where."""
-    fields = ("unit", "scope", "case", "kind", "language", "name")
+    fields = ("unit", "scope", "case", "kind", "variety", "what")
     return type(rule).__name__, *(str(getattr(rule, own, "")) for own in fields)
 
 

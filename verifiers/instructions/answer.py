@@ -84,6 +84,10 @@ class Piece(NamedTuple):
     def span(self, part: str) -> Span:
         return Span(self.start, self.end, part)
 
+    def moved(self, by: int) -> Piece:
+        """The same text, so many characters further on: found in a part, it stands in the answer."""
+        return Piece(self.start + by, self.end + by, self.text)
+
 
 _piece = tuple.__new__  # makes pieces in half the time, which most of the reading goes into
 
@@ -121,10 +125,7 @@ class Answer:
         if not all(map(str.isalnum, [word[2] for word in words])):  # others have no place to be cut at
             for index, (part, first, end) in enumerate(zip(parts, firsts, ends, strict=True)):
                 if (first and words[first - 1][1] > part[0]) or (end and words[end - 1][1] > part[1]):
-                    found[index] = tuple(
-                        Piece(part.start + own.start, part.start + own.end, own.text)
-                        for own in Answer(part.text).words
-                    )
+                    found[index] = tuple(own.moved(part.start) for own in Answer(part.text).words)
         return found
 
     @cached_property

@@ -15,10 +15,12 @@ import pytest
 
 from benchmarks.long_answers import slow
 from verifiers.instructions import check
+from verifiers.instructions.answer import Answer
 from verifiers.instructions.constraint import CONSTRAINTS, UnverifiableError
 from verifiers.instructions.muldimif import constraint_id, constraint_of
 from verifiers.instructions.muldimif.families import rules_of
 from verifiers.instructions.muldimif.ids import PAIRS
+from verifiers.instructions.muldimif.layout import Layout
 from verifiers.instructions.muldimif.reading import read
 from verifiers.instructions.muldimif.wording import Wording
 
@@ -27,6 +29,7 @@ ROWS: list[tuple[str, str, str, bool]] = _HERE["ROWS"]
 UNREAD: list[tuple[str, str, str]] = _HERE["UNREAD"]
 WORDS = "muldimif:length:words"
 DATA = os.environ.get("CREDITLIB_DATA")
+HOSTILE = ["", " \n\t\r\n", "\x00", "\ud800 lone", "مرحبا بالعالم", "👩\u200d👩\u200d👧 🎉", "a\r\nb\rc"]
 TEXTS_OF_EACH_RULE = [
     "At most 3 words and 2 sentences and 2 paragraphs",
     "Each sentence must contain at most 3 words",
@@ -147,6 +150,15 @@ def test_arguments_must_be_a_text(kwargs: dict[str, object]) -> None:
 def test_counts(text: str, bounds: tuple[int | None, int | None] | None) -> None:
     found = [(own.bounds.low, own.bounds.high) for own in Wording(text).counts]
     assert found == ([] if bounds is None else [bounds])
+
+
+@pytest.mark.parametrize("text", TEXTS_OF_EACH_RULE)
+@pytest.mark.parametrize("answer", HOSTILE, ids=repr)
+def test_hostile_answers_are_judged(answer: str, text: str) -> None:
+    layout = Layout(Answer(answer))
+    for found in [rule.find(layout) for rule in read(text)]:
+        assert found.passed in (True, False)
+        assert all(0 <= start < end <= len(answer) for start, end, _ in found.spans)
 
 
 @pytest.mark.usefixtures("no_garbage_collection")

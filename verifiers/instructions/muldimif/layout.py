@@ -126,7 +126,7 @@ class Layout:
     def cells(self) -> tuple[Piece, ...]:
         return tuple(cell for table in self.tables for cell in table.cells)
 
-    @property
+    @cached_property
     def items(self) -> tuple[Piece, ...]:
         """Items of lists, the outermost; what is indented below belongs to them."""
         return tuple(Piece(start, end, self.answer.text[start:end]) for start, end in self._lines.items)
@@ -136,7 +136,7 @@ class Layout:
         """What a list lists: a table's rows, or a list's items."""
         return self.rows or self.items
 
-    @property
+    @cached_property
     def rows(self) -> tuple[Piece, ...]:
         """Rows of tables below their headers."""
         text = self.answer.text
@@ -183,6 +183,7 @@ class Layout:
 
 @lru_cache(maxsize=8)
 def layout_of(answer: Answer) -> Layout:
+    """Of the last answers, so that it is read once for all constraints of one."""
     return Layout(answer)
 
 
@@ -365,9 +366,7 @@ def _cells(line: Piece) -> tuple[Piece, ...]:
 def _sentences_of(cell: Piece) -> Iterable[Piece]:
     if cell.text[0].isalpha() and not _WITHIN.search(cell.text):
         return (cell,)
-    return (
-        Piece(cell.start + own.start, cell.start + own.end, own.text) for own in Answer(cell.text).sentences
-    )
+    return (own.moved(cell.start) for own in Answer(cell.text).sentences)
 
 
 def _bars_apart(text: str) -> list[str]:

@@ -14,14 +14,7 @@ from creditlib.types import Span
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import Finding, spans
 from verifiers.instructions.language import is_in
-from verifiers.instructions.muldimif.layout import (
-    Heading,
-    Layout,
-    Stretches,
-    Table,
-    depth,
-    plain_words,
-)
+from verifiers.instructions.muldimif.layout import Heading, Layout, Stretches, Table, depth, plain_words
 from verifiers.instructions.muldimif.wording import ANY, SOME, Bounds
 
 Scope = Literal["whole", "sentence", "paragraph", "section", "cell", "entry", "heading", "table"]
@@ -32,7 +25,7 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)[^\s)\]>]+|(?<![\w.+-])[\w.+-]++@[\w-
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f]")
 _KANA = re.compile("[\u3040-\u30ff]")
-_FULL_STOP = "。"  # which always ends a sentence, and makes no number of a list of "5" as white space would
+_FULL_STOP = "。"  # always ends a sentence; behind "5." white space would make that the number of a list
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
@@ -499,9 +492,7 @@ def _words(answer: Answer, parts: Sequence[Piece]) -> Sequence[Piece]:
     if not _ADDRESS.search(answer.text):
         return words
     addresses = Stretches(
-        Piece(part.start + own.start(), part.start + own.end(), own[0])
-        for part in parts
-        for own in _ADDRESS.finditer(part.text)
+        Piece(*own.span(), own[0]).moved(part.start) for part in parts for own in _ADDRESS.finditer(part.text)
     )
     return addresses.without(words)
 
