@@ -19,7 +19,8 @@ from creditlib.types import Span
 MAX_DEPTH = 64  # of lists and objects within a value
 MAX_PIECES = 5000  # names, arguments and values of a response's calls, so that none takes long
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_BEGINS_SPACE = " \t\n\r"
+_SPACE = re.compile(f"[{_BEGINS_SPACE}]*")
 
 
 class UnreadableError(Exception):
@@ -150,7 +151,8 @@ class Cursor:
 
     def skip(self) -> None:
         """Over white space."""
-        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
+        if self.text[self.at : self.at + 1] in _BEGINS_SPACE:
+            self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
 
     def stands_at(self, symbol: str) -> bool:
         return self.text.startswith(symbol, self.at)

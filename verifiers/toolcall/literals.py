@@ -21,6 +21,7 @@ from verifiers.toolcall.values import named
 _MOST_VALUES = 10_000  # those inside lists too, so that no text takes long
 
 _SPACE = re.compile(r"(?:[ \t\f\r\n]+|#[^\n]*|\\\r?\n)*")
+_BEGINS_SPACE = " \t\f\r\n#\\"
 _NAME = re.compile(r"[^\W\d]\w*")
 _FUNCTION = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
 _NUMBER = re.compile(r"(?=[.\d])(?:[eE][+-](?=\d)|[\w.])*", re.ASCII)
@@ -55,12 +56,12 @@ def read_list(text: str, start: int, end: int, *, official: bool) -> Block:
         if (at := text.find("\0", start, end)) >= 0:
             raise UnreadableError("a NUL character", at)
         cursor.at += text.startswith("[", start)
-        while not cursor.stands_at("]") and not cursor.at_end():
+        while cursor.next() not in ("]", ""):
             block.calls.append(_read_call(cursor, block.spans))
             if not cursor.take(","):
                 break
         cursor.take("]")
-        if not cursor.at_end():
+        if cursor.next():
             raise UnreadableError(cursor.found("the end of the list of calls"), cursor.at)
     except UnreadableError as problem:
         block.problem = f"call {len(block.calls) + 1}: {problem}"
@@ -108,22 +109,20 @@ class _Cursor:
         self.values = 0  # read so far
 
     def skip(self) -> None:
-        self.at = _SPACE.match(self.text, self.at, self.end).end()  # type: ignore[union-attr]
+        if self.text[self.at : self.at + 1] in _BEGINS_SPACE:
+            self.at = _SPACE.match(self.text, self.at, self.end).end()  # type: ignore[union-attr]
 
-    def stands_at(self, symbol: str) -> bool:
+    def next(self) -> str:
+        """The character that stands here; "" at the end."""
         self.skip()
-        return self.at < self.end and self.text.startswith(symbol, self.at)
-
-    def at_end(self) -> bool:
-        self.skip()
-        return self.at == self.end
+        return self.text[self.at] if self.at < self.end else ""
 
     def take(self, symbol: str) -> bool:
-        """Move over `symbol`, if it stands here."""
-        if self.stands_at(symbol):
-            self.at += len(symbol)
-            return True
-        return False
+        """Move over `symbol`, one character, if it stands here."""
+        if self.next() != symbol:
+            return False
+        self.at += 1
+        return True
 
     def expect(self, symbol: str) -> None:
         if not self.take(symbol):
@@ -167,15 +166,17 @@ class _Cursor:
             raise UnreadableError(f"more than {_MOST_VALUES} values", self.at)
         if depth > MAX_DEPTH:
             raise UnreadableError(f"a value is nested more than {MAX_DEPTH} deep", self.at)
-        if self.stands_at("["):
+        begins = self.next()
+        if begins == "[":
             return self._items("[", "]", depth)[0]
-        if self.stands_at("{"):
+        if begins == "{":
             return self._dict(depth)
-        if self.stands_at("("):
+        if begins == "(":
             items, comma = self._items("(", ")", depth)
             return items[0] if len(items) == 1 and not comma else tuple(items)
-        if self.take("-") or self.take("+"):
-            return self._signed(self.text[self.at - 1])
+        if begins in ("-", "+"):
+            self.at += 1
+            return self._signed(begins)
         if texts := list(self._texts()):
             return "".join(texts)
         if (word := _NAME.match(self.text, self.at, self.end)) is not None:
@@ -242,9 +243,8 @@ class _Cursor:
     def _texts(self) -> Iterator[str]:
         """Texts in quotes; those that follow each other are one."""
         while match := _TEXT.match(self.text, self.at, self.end):
-            raw, *bodies = match.groups()
-            body = next(body for body in bodies if body is not None)
-            yield body if raw in ("r", "R") else self._unescaped(body)
+            body = match[match.lastindex]  # type: ignore[index]  # of four kinds of quotes, one matched
+            yield body if match[1] in ("r", "R") else self._unescaped(body)
             self.at = match.end()
             self.skip()
 
