@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -114,23 +113,32 @@ class Answer:
         """
         return tuple([_piece(Piece, (own.start(), own.end(), own[0])) for own in _WORD.finditer(self.text)])
 
-    def words_of(self, parts: Sequence[Piece]) -> list[tuple[Piece, ...]]:
-        """The words of each of these parts of the answer. One that goes beyond its part is cut there, as an
-        address is at the next cell of a table.
+    def words_of(self, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:
+        """The words of each of these parts of the answer, which are in order and do not overlap. A word that
+        goes beyond its part is cut there, as an address is at the next cell of a table.
         """
-        words, starts = self.words, self._word_starts
-        firsts = [bisect_left(starts, part[0]) for part in parts]
-        ends = [bisect_left(starts, part[1]) for part in parts]
-        found = [words[first:end] for first, end in zip(firsts, ends, strict=True)]
-        if not all(map(str.isalnum, [word[2] for word in words])):  # others have no place to be cut at
-            for index, (part, first, end) in enumerate(zip(parts, firsts, ends, strict=True)):
-                if (first and words[first - 1][1] > part[0]) or (end and words[end - 1][1] > part[1]):
-                    found[index] = tuple(own.moved(part.start) for own in Answer(part.text).words)
-        return found
+        words = self.words
+        starts = [*(own[0] for own in words), len(self.text)]
+        whole = all(map(str.isalnum, [own[2] for own in words]))  # these have no place to be cut at
+        first = 0
+        for part in parts:
+            start, end, _ = part
+            while starts[first] < start:
+                first += 1
+            after = first
+            while starts[after] < end:
+                after += 1
+            if whole or not (
+                (first and words[first - 1][1] > start) or (after > first and words[after - 1][1] > end)
+            ):
+                yield words[first:after]
+            else:
+                yield self.words_in(part)
+            first = after
 
-    @cached_property
-    def _word_starts(self) -> list[int]:
-        return [own[0] for own in self.words]
+    def words_in(self, part: Piece) -> tuple[Piece, ...]:
+        """The words of one part, whatever stands around it."""
+        return tuple([own.moved(part.start) for own in Answer(part.text).words])
 
     @cached_property
     def lines(self) -> tuple[Piece, ...]:

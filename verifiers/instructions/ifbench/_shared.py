@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from functools import lru_cache
 
 from verifiers.instructions.answer import Answer, Piece
 from verifiers.instructions.constraint import UnverifiableError
@@ -52,6 +53,7 @@ def white_space_words(text: str) -> list[Piece]:
     return [Piece(*match.span(), match[0]) for match in re.finditer(r"\S+", text)]
 
 
+@lru_cache(maxsize=1 << 12)  # words come again and again
 def _decomposed(text: str) -> str:
     """In lower case, accents as characters of their own, which are no letters."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKD", text.lower())

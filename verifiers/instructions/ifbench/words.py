@@ -198,7 +198,9 @@ def paragraph_last_first(answer: Answer) -> Finding:
     """
     titles = headings(answer)
     paragraphs = _words_of(answer, answer.lines)
-    pairs = [(words[0], words[-1]) for words in paragraphs if len(words) > 1 or not within(words[0], titles)]
+    if titles:
+        paragraphs = [words for words in paragraphs if len(words) > 1 or not within(words[0], titles)]
+    pairs = [(words[0], words[-1]) for words in paragraphs]
     wrong = sum(first is last or key(first) != key(last) for first, last in pairs)
     return _same_words(answer, pairs, "paragraphs do not end as they began", wrong)
 
@@ -240,8 +242,7 @@ def keywords_specific_position(answer: Answer, keyword: Text, n: Positive, m: Po
     if n > len(answer.sentences):
         return Finding(False, f"{len(answer.sentences)} sentences, no {ordinal(n)}", answer.whole)
     sentence = answer.sentences[n - 1]
-    [words] = answer.words_of([sentence])
-    placed = words[m - 1 : m - 1 + len(wanted)]
+    placed = answer.words_in(sentence)[m - 1 : m - 1 + len(wanted)]
     shown = " ".join(word.text for word in placed) or "missing"
     return Finding(
         [key(word) for word in placed] == wanted,
