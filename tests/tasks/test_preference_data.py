@@ -254,6 +254,7 @@ def test_places_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_hub_id_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for library in ("huggingface_hub.constants", "datasets.config"):  # the environment was read long ago
+        monkeypatch.setattr(f"{library}.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match="cannot load nobody/nothing, split train, from the hub"):
         list(read_rows("nobody/nothing:train"))
