@@ -19,10 +19,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from creditlib.trainer.progress import Display
-from creditlib.types import Check
 from tasks.instruction_data import load_rows
 from verifiers.instructions.answer import Answer
 from verifiers.instructions.constraint import UnverifiableError
@@ -36,6 +35,8 @@ LIMIT = 0.05  # seconds
 TRIES = 5  # of a verdict that takes longer
 RATIO = 16  # of a verdict's time in tests to that of cutting into lines
 SHOWN = 10
+
+Found = TypeVar("Found")
 
 MARKS = "()[]{}<>\"'“”‘’`-–_*#.,;:!?|/\\=~@1aAéZ中你😀\n\r\t\0 \xa0\u2028\ud800\u200b\u200d\u202e\u0301。！İß"
 PIECES = (
@@ -94,55 +95,47 @@ def main() -> None:
     sys.exit(any(own[0] > LIMIT for times in found.values() for own in times))
 
 
-def seconds(
-    job: Callable[[], object], limit: float = LIMIT, before: Callable[[], object] = lambda: None
-) -> float:
-    """CPU time of `job`, each time after `before`; the least of `TRIES`, if the first takes a little longer
-    than `limit`. No limit, 0, is all tries.
+def timed(
+    job: Callable[[], Found], limit: float = LIMIT, before: Callable[[], object] = lambda: None
+) -> tuple[float, Found]:
+    """CPU time of `job`, each time after `before`, and what it found. The time is the least of `TRIES`, if
+    the first takes a little longer than `limit`; with the limit 0 the least of all.
     """
     least = float("inf")
     for _ in range(TRIES):
         before()
         start = time.process_time()
-        job()
+        found = job()
         least = min(least, time.process_time() - start)
-        if least <= limit or 0 < 10 * limit < least:
+        if least <= limit or (limit and least > 10 * limit):
             break
-    return least
+    return least, found
 
 
 def _verdict(judge: Judge, constraint: Mapping[str, Any], answer: str, limit: float = LIMIT) -> float:
-    """CPU time of a verdict, as `seconds` has it."""
-    found: list[Check] = []
-
-    def job() -> None:
-        found[:] = judge(Job(answer, [constraint]))
-
-    took = seconds(job, limit, before=layout_of.cache_clear)  # which constraints of the same answer share
-    [check] = found
-    assert check.score in (0.0, 1.0) or judge.mode == "official", (
-        constraint,
-        check,
-    )  # nobody has all of these
+    """CPU time of a verdict, as `timed` has it, without what constraints of the same answer share."""
+    took, [check] = timed(lambda: judge(Job(answer, [constraint])), limit, before=layout_of.cache_clear)
+    # All of these can be checked; not everybody has the data that some official readings need.
+    assert check.score in (0.0, 1.0) or judge.mode == "official", (constraint, check)
     assert all(0 <= start < end <= len(answer) for start, end, _ in check.spans), constraint
     return took
 
 
 def slow(constraint: Mapping[str, Any], answers: Sequence[str] = ANSWERS) -> list[tuple[float, str]]:
-    """Answers whose verdict takes longer than it may: seconds, and how they begin. For tests, which must not
-    fail where machines are slow or busy: the limit is `RATIO` times what cutting into lines takes just then,
-    twice as long as the slowest take. What is not linear takes seconds.
-    """
+    """Answers whose verdict takes longer than tests allow: seconds, and how they begin."""
     judge = Judge()
     judge(Job("Warm up.", [constraint]))
-    limit = RATIO * cutting()
+    limit = allowed()
     found = [(_verdict(judge, constraint, own, limit), own[:12]) for own in answers]
-    return [own for own in found if own[0] > limit and own[0] > RATIO * cutting()]
+    return [own for own in found if own[0] > limit and own[0] > allowed()]
 
 
-def cutting() -> float:
-    """CPU time of cutting 25,000 lines, the least of `TRIES`."""
-    return seconds(lambda: Answer("B\n" * (LONG // 2)).lines, limit=0)
+def allowed() -> float:
+    """Seconds that a verdict may take in tests, which must not fail where machines are slow or busy: `RATIO`
+    times what cutting 25,000 lines takes just now, twice as long as the slowest take. What is not linear
+    takes seconds.
+    """
+    return RATIO * timed(lambda: Answer("B\n" * (LONG // 2)).lines, limit=0)[0]
 
 
 def public_constraints(folder: Path) -> list[tuple[str, Mapping[str, Any]]]:

@@ -77,7 +77,13 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     (
         "format:quotes",
         {},
-        ['"a \'b "c" d\' e"', "'a \"b 'c' d\" e'", "“a ‘b “c” d’ e”", '"It\'s \'not "so" bad\', she said."'],
+        [
+            '"a \'b "c" d\' e"',
+            "'a \"b 'c' d\" e'",
+            "“a ‘b “c” d’ e”",
+            "“a ‘don’t “c” d’ e”",
+            '"It\'s \'not "so" bad\', she said."',
+        ],
         [
             "",
             "\"a 'b' c\"",

@@ -157,7 +157,7 @@ def test_counts(text: str, bounds: tuple[int | None, int | None] | None) -> None
 def test_hostile_answers_are_judged(answer: str, text: str) -> None:
     layout = Layout(Answer(answer))
     for found in [rule.find(layout) for rule in read(text)]:
-        assert found.passed in (True, False)
+        assert isinstance(found.passed, bool)
         assert all(0 <= start < end <= len(answer) for start, end, _ in found.spans)
 
 

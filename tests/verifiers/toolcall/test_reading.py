@@ -242,6 +242,16 @@ def test_literals_are_what_python_says(literal: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "space", ["", " ", "\t", "\f", "\n", "\r\n", "# 2)\n", "#\n # a\n", "\\\n", "\\\r\n"], ids=repr
+)
+def test_white_space_is_what_python_says(space: str) -> None:
+    text = " [ f ( x = [ 1 , - 2 ] , y = { 'a' : 'b' 'c' , } ) , f ( ) ] ".replace(" ", space)
+    block = read_list(text, len(space), len(text), official=False)
+    assert block.problem == ""
+    assert [call.arguments for call in block.calls] == [{"x": [1, -2], "y": {"a": "bc"}}, {}]
+
+
+@pytest.mark.parametrize(
     "value",
     "01 1__0 1j 0x 1.2.3 abc true null f() a.b a[0] 1+1 -True --1 not b'a' f'a' {1} {1,2} {**a} *a [1 2] 'a "
     "\"a' '\\x4' '\\u12' '\\N{NO}' '\\U99999999' lambda:1 ... {[]:1} {'a':1,'a':2} 1e999 (yield)".split(),

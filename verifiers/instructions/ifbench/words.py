@@ -302,13 +302,10 @@ def _running_texts(answer: Answer) -> list[Piece]:
     if said > sum(map(_has_word, titles)):
         for title in titles:
             cuts.update((title.start, title.end))
-    skipped = dict.fromkeys(cuts, 0)
-    for line, start in items(answer):
-        cuts.add(line.start)
-        skipped[line.start] = start - line.start
-    return [
-        Piece(start + skipped.get(start, 0), end, text[start:end]) for start, end in pairwise(sorted(cuts))
-    ]
+    item_texts = {line.start: start for line, start in items(answer)}
+    cuts.update(item_texts)
+    bounds = ((item_texts.get(start, start), end) for start, end in pairwise(sorted(cuts)))
+    return [Piece(start, end, text[start:end]) for start, end in bounds]
 
 
 def _has_word(line: Piece) -> bool:

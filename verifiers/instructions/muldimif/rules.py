@@ -169,15 +169,11 @@ class Ending:
 
     def find(self, layout: Layout) -> Finding:
         parts = parts_of(layout, self.scope)
-        last = list(map(_last, parts))
+        last = [_last(part) for part in parts]
         marks = frozenset(self.marks)
         # Three full stops are an ellipsis, which leaves the sentence open.
         text = layout.answer.text
-        wrong = [
-            own
-            for own in last
-            if own[2] not in marks or (own[2] == "." and text.startswith("..", own[0] - 2))
-        ]
+        wrong = [own for own in last if own.text not in marks or text[own.start - 2 : own.end] == "..."]
         reason = f"{len(parts) - len(wrong)} of {len(parts)} end with {' or '.join(self.marks[::2])}"
         if self.scope == "whole" and wrong:
             reason = f"ends with {wrong[0].text!r}, {' or '.join(self.marks[::2])} wanted"
@@ -503,11 +499,8 @@ def _words(answer: Answer, parts: Sequence[Piece]) -> Sequence[Piece]:
 
 def _last(part: Piece) -> Piece:
     """The last character that is no closing quotation mark, bracket or markup."""
-    start, end, text = part
-    if text[-1:] in _CLOSING and (bare := text.rstrip(_CLOSING)):
-        end = start + len(bare)
-    last = end - start - 1
-    return tuple.__new__(Piece, (end - 1, end, text[last : last + 1]))  # in half the time
+    end = len(part.text.rstrip(_CLOSING)) or len(part.text)
+    return Piece(part.start + end - 1, part.start + end, part.text[end - 1 : end])
 
 
 def _headings(headings: Iterable[Heading]) -> tuple[Span, ...]:
